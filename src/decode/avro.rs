@@ -1,7 +1,7 @@
 //! Reads the wanted fields of Avro's binary encoding with the schema of the writer.
 //!
-//! Avro data contain neither names nor types. They can only be read along the schema that they were
-//! written with, which the registry has under the id in the frame. There is no reader's schema to
+//! Avro data contain neither names nor types. They can only be read with the schema of their
+//! writer, which the registry stores under the id in the frame. There is no reader's schema to
 //! resolve, because nothing is read into a type: a wanted path is looked up once in the writer's
 //! schema, and each record is read along the resulting [`Step`]s. So fields that were added, moved
 //! or dropped cost nothing. A wanted field that the schema does not have is missing, as it would be
@@ -13,8 +13,8 @@
 //!
 //! Limits: a count of items may not exceed the remaining bytes (a record of zero bytes could
 //! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Nodes visited and text
-//! written have a budget by the bytes of the record. Encoding: Apache Avro 1.12 specification,
-//! "Binary Encoding".
+//! written have a budget that grows with the bytes of the record. Encoding: Apache Avro 1.12
+//! specification, "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
 use super::frame::varint;
@@ -57,7 +57,7 @@ impl Program {
         Program { schema, way }
     }
 
-    /// Reads one record.
+    /// Reads one record into `sink`.
     pub fn read(&self, bytes: &[u8], sink: &mut Sink<'_>) -> Read<()> {
         let mut walk = Walk {
             nodes: &self.schema.nodes,
@@ -76,7 +76,7 @@ impl Program {
 
 fn way(schema: &Schema, paths: &Paths, node: usize, target: Target) -> Step {
     let tree = match (target, &schema.nodes[node]) {
-        // Branches of a union in a union would not end; the specification forbids them.
+        // A union nested in a union could recurse without end; the specification forbids them.
         (_, Node::Union(branches)) => {
             let flat = |&b: &usize| !matches!(schema.nodes[b], Node::Union(_));
             let branches = branches.iter().map(|b| match flat(b) {
@@ -118,8 +118,8 @@ struct Walk<'a> {
     text_budget: usize,
 }
 
-/// Nodes that any record may visit, beside four for each of its bytes. Records without fields take
-/// no bytes, so a schema of a few kilobytes could ask for 2^100 visits.
+/// Free budget of visits for each record, beside four per byte. Records without fields take no
+/// bytes, so a schema of a few kilobytes could ask for 2^100 visits.
 const STEPS_FREE: usize = 100_000;
 
 impl<'a> Walk<'a> {
@@ -283,7 +283,7 @@ impl<'a> Walk<'a> {
     fn block(&mut self) -> Read<Option<usize>> {
         let mut count = self.long()?;
         if count < 0 {
-            // Its size in bytes, for readers that jump.
+            // The size of the block in bytes, for readers that skip it.
             self.long()?;
             count = count.checked_neg().unwrap_or(i64::MAX);
         }

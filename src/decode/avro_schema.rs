@@ -29,7 +29,7 @@ pub(super) enum Node {
     Record(Vec<(String, usize)>),
 }
 
-/// The types of one schema and of the schemas that it refers to.
+/// The types of one schema and of the schemas that it references.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub nodes: Vec<Node>,
@@ -38,13 +38,13 @@ pub(super) struct Schema {
     names: HashMap<String, usize>,
 }
 
-/// Largest scale of a decimal: more digits than a double has.
+/// Largest scale of a decimal; a double has fewer digits.
 const SCALE_MAX: u64 = 38;
 
 type Parsed<T> = Result<T, String>;
 
 impl Schema {
-    /// Reads `references` in their order, then `text`.
+    /// Reads the schemas of `references`, in that order, and then `text`.
     pub fn parse<'t>(
         text: &'t str,
         references: impl IntoIterator<Item = &'t str>,
@@ -53,7 +53,7 @@ impl Schema {
         for text in references.into_iter().chain([text]) {
             let json: Value = match serde_json::from_str(text) {
                 Ok(json) => json,
-                // A primitive may stand without quotes.
+                // A primitive type may be written without quotes.
                 Err(_) if text.chars().all(|c| c.is_ascii_alphabetic()) => Value::from(text),
                 Err(e) => return Err(format!("not JSON: {e}")),
             };

@@ -1,14 +1,15 @@
-//! Which class a text or a number means: one rule for records, cells and the labels of `evaluate`.
+//! Maps a text or a number to a class: the same rule for records, cells and the labels of
+//! `evaluate`.
 
-/// Whether there are names and all of them are whole numbers. Then a number is a name and no index,
-/// also where they are written as `01`.
+/// Whether there are names and all of them are whole numbers. If so, a number is a name and not an
+/// index, even if the names are written like `01`.
 pub(crate) fn are_numbers<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> bool {
     let is_number = |name: S| name.as_ref().parse::<i64>().is_ok();
     let mut numbers = names.into_iter().map(is_number).peekable();
     numbers.peek().is_some() && numbers.all(|is_number| is_number)
 }
 
-/// An integral number such as `1.0` as an integer is written.
+/// The text of an integral number such as `1.0`, written as an integer.
 pub(super) fn integer(t: &str) -> Option<String> {
     let x: f64 = t.parse().ok()?;
     // The cast is exact: an integer below 2⁵³.
@@ -30,7 +31,7 @@ pub(super) fn index(t: &str) -> Option<u32> {
     }
 }
 
-/// The same, or a truth value where there are two classes.
+/// The class index in a cell; with two classes a truth value is one too.
 pub(super) fn of_cell(t: &str, two: bool) -> Option<u32> {
     let t = t.trim();
     if two && t.eq_ignore_ascii_case("true") {

@@ -1,23 +1,23 @@
-//! What the columns of a table for `evaluate` are called, and what its labels mean.
+//! The names of the columns of a table for `evaluate`, and the meaning of its labels.
 
 use super::classes::{are_numbers, index, integer, of_cell};
 use super::rejection::shorten;
 
-/// Names of the columns. See the module.
+/// Names of the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// The score.
     pub score: String,
     /// The outcome.
     pub label: String,
-    /// The weight; `None`: `weight`, if there is such a column.
+    /// The weight; `None` means `weight`, if that column exists.
     pub weight: Option<String>,
-    /// The cluster; `None`: `cluster`, if there is such a column.
+    /// The cluster; `None` means `cluster`, if that column exists.
     pub cluster: Option<String>,
-    /// The class and the column of its probability, in the order of the classes; empty: `p0`, `p1`,
-    /// …
+    /// The class and the column of its probability, in the order of the classes; if empty, `p0`,
+    /// `p1`, …
     pub classes: Vec<(String, String)>,
-    /// The label that counts as positive; `None`: 1 and true.
+    /// The label that counts as positive; `None` means 1 and true.
     pub positive: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Columns {
     }
 }
 
-/// Reads `class=column`, or a column that is called like its class.
+/// Reads `class=column`, or a name that the class and its column share.
 pub fn class_column(text: &str) -> (String, String) {
     let (class, column) = text.split_once('=').unwrap_or((text, text));
     (class.trim().to_owned(), column.trim().to_owned())
@@ -44,15 +44,15 @@ pub fn class_column(text: &str) -> (String, String) {
 #[derive(Debug, Clone)]
 pub struct Labels<'c> {
     columns: &'c Columns,
-    /// The names of all classes are whole numbers, so a number is a name and no index.
+    /// The names of all classes are whole numbers, so a number is a name and not an index.
     numbers_are_names: bool,
-    /// The label other than the positive one, once it was seen.
+    /// The label other than the positive one, once seen.
     negative: Option<String>,
     positive_seen: bool,
 }
 
 impl<'c> Labels<'c> {
-    /// Labels as these columns say.
+    /// Reads labels according to these columns.
     pub fn new(columns: &'c Columns) -> Labels<'c> {
         Labels {
             columns,
@@ -96,7 +96,7 @@ impl<'c> Labels<'c> {
         }
         let names = &self.columns.classes;
         let called = |name: &str| names.iter().position(|(class, _)| class == name);
-        // One class may be called as the column of another.
+        // A class may have the name of another class's column.
         let named = called(text).or_else(|| names.iter().position(|(_, column)| column == text));
         let named = match self.numbers_are_names {
             true => named.or_else(|| called(&integer(text)?)),
@@ -126,8 +126,8 @@ impl<'c> Labels<'c> {
     }
 }
 
-/// What is wrong with a sample without positive outcomes, where a positive label was named. One
-/// that is binary was compared by its value: there may be negatives alone.
+/// The problem with a sample without positive outcomes, if a positive label was named. A binary
+/// positive label is compared by value, so a sample of negatives alone is valid.
 pub fn without_positive(columns: &Columns) -> Option<String> {
     let positive = columns.positive.as_ref()?;
     binary(positive).is_err().then(|| {
@@ -138,14 +138,14 @@ pub fn without_positive(columns: &Columns) -> Option<String> {
     })
 }
 
-/// What to do where there are more labels than two.
+/// Message part: what to do if there are more than two labels.
 const MORE_CLASSES: &str = "; of more than two classes, give the probability of each with --classes and one of them \
                             with --view class:K, or a label that says whether this class happened";
 
-/// What to say of an empty label.
+/// The message for an empty label.
 const NO_LABEL: &str = "there is no label; leave out events without an outcome";
 
-/// Whether two labels are one: `true`, `1` and `1.0` are.
+/// Whether two labels mean the same, as `true`, `1` and `1.0` do.
 fn same(a: &str, b: &str) -> bool {
     let value =
         |text: &str| of_cell(text, true).map_or_else(|| integer(text), |v| Some(v.to_string()));
@@ -243,7 +243,7 @@ mod tests {
         for wrong in ["3.0", "0.5", "-1.0", "true"] {
             assert!(labels.class(wrong, 3).is_err(), "{wrong}");
         }
-        // Names that are numbers are names.
+        // Names that are whole numbers are not indices.
         let stars = Columns {
             classes: ["-1", "1"].map(|s| (s.to_owned(), s.to_owned())).to_vec(),
             ..Columns::default()

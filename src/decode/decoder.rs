@@ -37,7 +37,7 @@ impl<B> Compiled<B> {
         self.fields.packing.is_plain()
     }
 
-    /// Id of the schema that is needed to open the record and not known yet.
+    /// Id of the schema that this record needs and that was not learned yet.
     pub fn lacks(&self, payload: &[u8]) -> Option<u32> {
         self.fields.lacks(payload)
     }
@@ -79,7 +79,7 @@ impl Decoder {
         self.decode_as(payload, key, timestamp_ms, |event| event)
     }
 
-    /// [`Decoder::decode`], with what `content` makes of the event.
+    /// Like [`Decoder::decode`], but returns what `content` makes of the event.
     #[inline]
     pub fn decode_as<'a, T>(
         &'a mut self,
@@ -111,7 +111,7 @@ impl Decoder {
         }
     }
 
-    /// One event of the opened record. An error rejects only this event.
+    /// Decodes one event of the opened record. An error rejects only this event.
     pub fn event<'a>(&'a mut self, raw: &Raw<'a>, row: usize) -> Result<Event<'a>, Rejection> {
         let value = self.fields.row(raw.payload, row)?;
         self.shape
@@ -152,7 +152,7 @@ impl OutcomeDecoder {
         outcome.map_err(|why| why.explained(bytes))
     }
 
-    /// One outcome of the opened record. An error rejects only this outcome.
+    /// Decodes one outcome of the opened record. An error rejects only this outcome.
     pub fn outcome_record<'a>(
         &'a mut self,
         raw: &Raw<'a>,

@@ -35,13 +35,13 @@ use std::collections::HashMap;
 /// A record as it was read.
 #[derive(Clone, Copy)]
 pub struct Raw<'a> {
-    /// Its value.
+    /// The value of the record.
     pub payload: &'a [u8],
-    /// Its key, if it has one.
+    /// The key, if the record has one.
     pub key: Option<&'a [u8]>,
-    /// Its timestamp in ms since 1970.
+    /// The timestamp in ms since 1970.
     pub timestamp_ms: Option<i64>,
-    /// Its headers.
+    /// The headers.
     pub headers: &'a dyn HeaderMap,
 }
 
@@ -70,10 +70,10 @@ pub(super) struct Fields {
     rows: Option<Rows>,
     /// Slot of the prediction.
     lenient: usize,
-    /// Of plain records that are one event.
+    /// The layouts of plain records that hold one event.
     pub layouts: Layouts,
     pub found: Vec<Found>,
-    /// One per slot; filled only if the string had escapes.
+    /// Unescaped strings, one per slot; filled only if the string had escapes.
     unescaped: Vec<String>,
     /// Output of the readers of other formats.
     scratch: String,
@@ -102,7 +102,7 @@ enum Program {
     Useless(String),
 }
 
-/// Most schemas to keep. Beyond that, all are requested again. A topic has a handful.
+/// Most schemas to keep; a topic has a handful. With more, all are requested again.
 const PROGRAMS_MAX: usize = 1024;
 
 impl Fields {
@@ -172,7 +172,7 @@ impl Fields {
         })
     }
 
-    /// Id of the schema that is needed to open this record and not known yet.
+    /// Id of the schema that this record needs and that was not learned yet.
     pub fn lacks(&self, payload: &[u8]) -> Option<u32> {
         if self.packing.format == Format::Json || payload.len() > self.record_bytes_max {
             return None;
@@ -226,7 +226,7 @@ impl Fields {
         Ok((matched, bytes))
     }
 
-    /// [`Fields::find`] of a record that has no known layout.
+    /// [`Fields::find`] for a record that has no known layout.
     #[inline(never)]
     fn scan_and_learn(&mut self, payload: &[u8], start: usize) -> Result<(), Rejection> {
         let bytes = &payload[start..];
@@ -284,7 +284,7 @@ impl Fields {
         }
     }
 
-    /// Remembers the names of the record in `bytes` that was found by its layout.
+    /// Lets the layout of the last match remember the names of its record, which is in `bytes`.
     pub fn remember(&mut self, bytes: &[u8], names: [String; 3]) {
         self.layouts.remember(bytes, &self.found, names);
     }
@@ -304,7 +304,7 @@ impl Fields {
         Rejection::new(Reason::TooLarge, why)
     }
 
-    /// A record in JSON.
+    /// Scans a JSON record.
     fn scan(&mut self, payload: &[u8], structured: bool) -> Result<(), Rejection> {
         let start = json_start(payload);
         let bytes = &payload[start..];
@@ -324,7 +324,7 @@ impl Fields {
         Ok(())
     }
 
-    /// A record in a binary format.
+    /// Reads a record in a binary format.
     fn read(&mut self, payload: &[u8]) -> Result<(), Rejection> {
         let Some(id) = schema_id(payload) else {
             return Err(unframed(payload, self.packing.format));
@@ -362,7 +362,7 @@ impl Fields {
         Err(Rejection::new(reason, why))
     }
 
-    /// Attributes of a binary CloudEvent, from the headers.
+    /// Takes the attributes of a binary CloudEvent from the headers.
     fn attributes(&mut self, raw: &Raw<'_>) {
         for (slot, name) in &self.attributes {
             let value = raw
@@ -377,7 +377,7 @@ impl Fields {
         }
     }
 
-    /// Positions of the rows of the record.
+    /// Finds the positions of the rows in the record.
     fn find_rows(&mut self, payload: &[u8]) -> Result<usize, Rejection> {
         let Some(rows) = &mut self.rows else {
             return Ok(1);
@@ -426,7 +426,7 @@ impl Fields {
             return Ok(());
         };
         let bytes = &text_of(payload, self.start, &self.scratch)[start..end];
-        // What was no JSON may hold NaN anywhere.
+        // Text made from another format may hold NaN anywhere.
         let lenient = match self.start {
             Some(_) => self.lenient,
             None => ANYWHERE,

@@ -9,12 +9,11 @@
 //!
 //! Only one line or row is in memory at a time. A line longer than `record_bytes_max` is skipped
 //! and rejected as too large. A row of CSV longer than a mebibyte ends the file with an error: an
-//! open quote takes in all rows that follow, so there is no next row to continue with.
+//! open quote takes in all following rows, so there is no next row to continue with.
 //!
 //! A file contains events, or separate outcomes, or both. In a file with both, a row without a
 //! prediction is an outcome, as on a topic that carries both. [`FileReader::advance`] and
-//! [`FileReader::row`] are separate, so that a merge of files by time can examine a row before its
-//! turn.
+//! [`FileReader::row`] are separate, so that a merge of files by time can look ahead at a row.
 
 mod csv;
 mod json;
@@ -41,21 +40,21 @@ pub struct FileReader {
     path: PathBuf,
     read: Arc<AtomicU64>,
     rows: Box<dyn Rows>,
-    /// All rows that were kept, by their event times.
+    /// All kept rows in the order of event time: time and place.
     sorted: Option<std::vec::IntoIter<(i64, usize)>>,
 }
 
 impl FileReader {
-    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, `.json`,
-    /// `.jsonl` and `.ndjson` are JSON lines; what begins with `{` or `[` is JSON lines and
-    /// anything else CSV where the name says neither, as in a pipe or standard input, `-`. gzip and
-    /// zstd are decompressed. It is read for events, for outcomes, or for both.
+    /// Opens `path`. Parquet and Arrow are detected by their first bytes. `.csv` is CSV with a
+    /// header; `.json`, `.jsonl` and `.ndjson` are JSON lines. For other names, pipes and standard
+    /// input (`-`), a first byte `{` or `[` means JSON lines, anything else CSV. gzip and zstd are
+    /// decompressed. The file is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
         outcomes: Option<&OutcomeOptions>,
     ) -> Result<FileReader, FileError> {
-        // Frames, envelopes and several events in one record are matters of topics.
+        // Frames, envelopes and several events in one record occur only on topics.
         let packing = Packing::default;
         let events = events.map(|o| DecodeOptions {
             packing: packing(),
@@ -88,8 +87,8 @@ impl FileReader {
         })
     }
 
-    /// Advances to the next line or row; `false` at the end. Skips empty lines. An error of the
-    /// file itself names the line and ends the reading.
+    /// Advances to the next line or row; `false` at the end. Skips empty lines. A damaged file ends
+    /// the reading with an error that names the line.
     pub fn advance(&mut self) -> Result<bool, FileError> {
         let Some(sorted) = &mut self.sorted else {
             return self.rows.advance(&self.path);
@@ -107,7 +106,7 @@ impl FileReader {
     }
 
     /// Reads the whole file into memory and sorts it by event time, before the first
-    /// [`FileReader::advance`]. A row that cannot be read stays behind the one before it.
+    /// [`FileReader::advance`]. A row that cannot be read keeps its place after the previous row.
     pub fn sort(&mut self) -> Result<(), FileError> {
         let (mut order, mut time_ms) = (Vec::new(), i64::MIN);
         while self.rows.advance(&self.path)? {
@@ -130,9 +129,9 @@ impl FileReader {
     }
 }
 
-/// The decompressed bytes of a file or of standard input, with a count of the stored bytes, and
-/// whether they are CSV: a file by its name; standard input, a pipe, and a file whose name says
-/// nothing by the first byte.
+/// The decompressed bytes of a file or of standard input, counting the stored bytes in `read`, and
+/// whether they are CSV: by the name of the file, or by the first byte for standard input, a pipe,
+/// and a name without a known ending.
 fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool), FileError> {
     let failed = |what, e| FileError::Io(format!("cannot {what} {}: {e}", path.display()));
     let (input, is_file): (Box<dyn Read>, bool) = if path == Path::new("-") {
@@ -162,7 +161,8 @@ fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool),
     Ok((Box::new(input), csv))
 }
 
-/// Whether the name of a file says that it is CSV, or that it is JSON lines; `None` of other names.
+/// Whether the name of a file says that it is CSV, or that it is JSON lines; `None` for other
+/// names.
 fn named_kind(path: &Path) -> Option<bool> {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let packed = [".gz", ".zst"]

@@ -19,17 +19,17 @@ use super::options::Format;
 use super::rejection::Rejection;
 use crate::collect::Reason;
 
-/// Bytes of magic and id.
+/// Bytes of the magic byte and the id.
 pub(super) const FRAME: usize = 5;
 
 /// A schema of the registry, with the schemas that it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaText {
-    /// What it describes.
+    /// The format that it describes.
     pub format: Format,
     /// An Avro schema as JSON, or a `.proto` file.
     pub text: String,
-    /// Names and texts of the schemas it refers to, dependencies first.
+    /// Names and texts of the referenced schemas, dependencies first.
     pub references: Vec<(String, String)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn schema_id(payload: &[u8]) -> Option<u32> {
     }
 }
 
-/// Start of the data of a JSON value.
+/// Position of the data in a JSON value, after a frame if it has one.
 pub(super) fn json_start(payload: &[u8]) -> usize {
     if schema_id(payload).is_some() {
         FRAME
@@ -68,7 +68,7 @@ pub(super) fn unframed(payload: &[u8], format: Format) -> Rejection {
     )
 }
 
-/// Message indexes of a Protobuf value, and the rest.
+/// The message indexes of a Protobuf value, and the bytes after them.
 pub(super) fn message_indexes(bytes: &[u8]) -> Option<(Vec<usize>, &[u8])> {
     /// Deepest nesting of messages; real files have only a few levels.
     const DEPTH_MAX: i64 = 32;

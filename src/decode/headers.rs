@@ -1,10 +1,10 @@
-//! What to say of the header of a table that has not the wanted columns.
+//! Messages about the header of a table that lacks a wanted column.
 
-/// Most names of columns in a message, and most characters of one.
+/// Most column names to show in a message, and most characters of each.
 const NAMES_SHOWN: usize = 10;
 const NAME_SHOWN: usize = 40;
 
-/// What a header shows that is none: a JSON array, or a table with another separator.
+/// A message for a header that is not one: a JSON array, or a table with another separator.
 pub(super) fn not_a_table(names: &[&str]) -> Option<String> {
     let first = names.first()?;
     if first.starts_with('[') {
@@ -18,16 +18,16 @@ pub(super) fn not_a_table(names: &[&str]) -> Option<String> {
     ))
 }
 
-/// What to say of a file that is one JSON array.
+/// The message for a file that is one JSON array.
 pub(super) const JSON_ARRAY: &str =
     "the file is a JSON array; write one object a line (`jq -c '.[]'`)";
 
-/// That a table has two columns of one name.
+/// The message for two columns of the same name.
 pub(super) fn twice(wanted: &str) -> String {
     format!("there are two columns named '{wanted}'; rename or drop one")
 }
 
-/// That a column is missing, with those that there are and the one that may be meant.
+/// The message for a missing column, with the existing ones and the one that may be meant.
 pub(super) fn lacking(wanted: &str, names: &[&str]) -> String {
     let short = |name: &&str| -> String {
         let mut characters = name.chars();

@@ -1,16 +1,16 @@
 //! Layouts of records: what the records of one producer have in common.
 //!
 //! A producer writes the same bytes between the values of its records. A [`Layout`] holds these
-//! bytes, and where the scalar values are between them. A record that has the layout is read by
-//! comparing the bytes and scanning the values only. Numbers are read where they are found, and the
-//! names of most records are known by comparison. Any other record goes to the scanner, and may
-//! teach another layout.
+//! bytes and the places of the scalar values between them. A record that has the layout is read by
+//! comparing the bytes and scanning the values only. Numbers are converted at once, and most names
+//! are recognized by comparison. Any other record goes to the scanner, and may teach another
+//! layout.
 //!
-//! A match gives what the scanner gives, to the last position. A layout comes from a record that
-//! the scanner has accepted. A record that matches it differs in scalar values alone. Each is
-//! checked in its place as the scanner's own [`Scanner::value`] checks it. Keys, nesting and
-//! duplicates are in the bytes that are compared. Records in which a wanted value is an array or an
-//! object teach nothing, because their values have no fixed number.
+//! A match gives the same result as the scanner, to the last position. A layout comes from a record
+//! that the scanner has accepted. A record that matches it differs in scalar values alone. Each is
+//! checked in its place by the rules of [`Scanner::value`]. Keys, nesting and duplicates lie in the
+//! compared bytes. Records in which a wanted value is an array or an object teach nothing, because
+//! their values have no fixed number.
 //!
 //! Learning a layout costs about two scans, and trying a layout that does not match costs a
 //! comparison. So at most [`LAYOUTS_MAX`] are kept, and a new one is learnt only after enough
@@ -25,22 +25,22 @@ use super::value::{Found, Kind};
 /// Most layouts to keep: records of a topic come from a few producers, some with fields that are
 /// optional.
 const LAYOUTS_MAX: usize = 6;
-/// Most values of a record that teaches.
+/// Most values of a record from which a layout is learned.
 const VALUES_MAX: usize = 128;
-/// Longest record that teaches.
+/// Longest record from which a layout is learned.
 const BYTES_MAX: usize = 16 << 10;
-/// What a lesson costs, in hits.
+/// Number of matches that pay for learning one layout.
 const LESSON: u32 = 16;
-/// Credit at the start, and at most.
+/// Credit in matches at the start, and its maximum.
 const CREDIT_MAX: u32 = 8 * LESSON;
-/// After so many misses in a row no layout is tried.
+/// Number of misses in a row after which no layout is tried.
 const MISSES_MAX: u32 = 64;
-/// After so many misses in a row there is another lesson.
+/// Number of misses in a row after which a layout is learned again.
 const MISSES_BEFORE_RETRY: u32 = 2048;
-/// After so many records with other names those of a layout are remembered.
+/// One in this many records with other names has its names remembered, beginning with the first.
 const NAMES_CHANGED_AFTER: u32 = 16;
 
-/// The bytes that records have in common. See the module.
+/// The bytes that records of one producer have in common, and the values between them.
 #[derive(Default)]
 struct Layout {
     fields: Vec<LayoutField>,
@@ -52,16 +52,16 @@ struct Layout {
     used: u64,
     /// The slots of names that have a value.
     names: u64,
-    /// Model, version and segment of the names that are remembered.
+    /// Model, version and segment of the names last remembered.
     remembered: [String; 3],
     /// The slots of names that have no value, once names are remembered.
     absent: u64,
-    /// Records with other names.
+    /// Number of records with other names.
     others: u32,
 }
 
 impl Layout {
-    /// The layout of a record that the scanner has accepted, with what it found.
+    /// The layout of a record that the scanner has accepted, given its findings.
     fn of(record: &[u8], found: &[Found], names: u64) -> Option<Layout> {
         if record.len() > BYTES_MAX {
             return None;
@@ -96,7 +96,7 @@ impl Layout {
             let end = s.at;
             s.space();
             if s.peek() == Some(b':') {
-                // A key.
+                // This text is a key.
                 continue;
             }
             if layout.fields.len() == VALUES_MAX {
@@ -113,8 +113,8 @@ impl Layout {
         Some(layout)
     }
 
-    /// Finds the values of a record that has this layout, and sets the slots of all. Answers what
-    /// else it has seen.
+    /// Finds the values of a record that has this layout, and sets the slots of all. Returns what
+    /// else was seen.
     #[inline(always)]
     fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Seen> {
         let (mut rest, mut seen) = (record, Seen::default());
@@ -134,29 +134,29 @@ impl Layout {
 #[derive(Default)]
 pub(super) struct Layouts {
     all: Vec<Layout>,
-    /// The one that matched last.
+    /// The layout that matched last.
     last: usize,
     lookups: u64,
     credit: u32,
-    /// Misses in a row.
+    /// Number of misses in a row.
     misses: u32,
     /// The slots of names.
     names: u64,
 }
 
-/// What a match says beside the values.
+/// The result of a match beside the values.
 #[derive(Default)]
 pub(super) struct Match {
     /// By slot, whether the value is that of the names that the layout remembers.
     pub same: u64,
-    /// Other names should be remembered.
+    /// The names of this record should be remembered.
     pub others: bool,
-    /// Some value is not as most are: it may be a text with escapes.
+    /// Some value is unusual: it may be a text with escapes.
     pub unusual: bool,
 }
 
 impl Layouts {
-    /// None yet. `names` has a bit for each slot that holds a name.
+    /// No layouts yet. `names` has a bit for each slot that holds a name.
     pub fn new(names: u64) -> Layouts {
         Layouts {
             credit: CREDIT_MAX,
@@ -165,8 +165,8 @@ impl Layouts {
         }
     }
 
-    /// Finds the values of a record that has a known layout, and sets the slots of all. `found` may
-    /// hold anything after an answer of `None`.
+    /// Finds the values of a record that has a known layout, and sets the slots of all. After
+    /// `None`, the content of `found` is undefined.
     #[inline]
     pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Match> {
         self.lookups += 1;
@@ -218,7 +218,7 @@ impl Layouts {
         layout.map_or([""; 3], |l| l.remembered.each_ref().map(String::as_str))
     }
 
-    /// Remembers the names of the record that matched last.
+    /// Lets the layout that matched last remember the names of its record.
     #[inline(never)]
     pub fn remember(&mut self, record: &[u8], found: &[Found], names: [String; 3]) {
         let Some(layout) = self.all.get_mut(self.last) else {
@@ -233,7 +233,7 @@ impl Layouts {
         }
     }
 
-    /// A record had no known layout, and the scanner found this.
+    /// Learns from a record that had no known layout, given the findings of the scanner.
     #[cold]
     pub fn learn(&mut self, record: &[u8], found: &[Found]) {
         self.misses = self.misses.saturating_add(1);
@@ -309,14 +309,14 @@ mod tests {
         paths
     }
 
-    /// What the scanner alone finds.
+    /// The findings of the scanner alone.
     fn scanned(record: &[u8]) -> Option<Vec<Found>> {
         let mut found = vec![Found::MISSING; 5];
         let done = Scanner::record(record, &mut paths(), 0, &mut found);
         done.is_ok().then_some(found)
     }
 
-    /// A record of one of several producers, with values that fit or do not.
+    /// A record of one of several producers, with valid and invalid values.
     fn record(rng: &mut Rng) -> String {
         let [a, b, c, d] = [(); 4].map(|()| match below(rng, 4) {
             0 => VALUES[below(rng, VALUES.len())].to_owned(),
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Kinds and places of values; of numbers that were read, that they were read right.
+    /// Kinds and places of the values. Checks the numbers that were converted.
     fn places(record: &[u8], found: &[Found]) -> Vec<(Kind, usize, usize)> {
         let place = |f: &Found| {
             let text = String::from_utf8_lossy(&record[f.start..f.end]).into_owned();

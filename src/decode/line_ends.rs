@@ -1,14 +1,14 @@
-//! Lines that end with `\r\n`, as on Windows, read as lines that end with `\n`.
+//! Reads lines that end with `\r\n`, as on Windows, as lines that end with `\n`.
 //!
-//! The CSV reader ends a row at `\r` and counts `\n` as the begin of the next row, so it would
+//! The CSV reader ends a row at `\r` and counts `\n` as the start of the next row, so it would
 //! report that row one line too early.
 
 use std::io::{self, Read};
 
-/// A reader without `\r` before `\n`.
+/// A reader that drops each `\r` before `\n`.
 pub struct LineEnds<R> {
     input: R,
-    /// The last byte was `\r`, and what follows it is not known yet.
+    /// The last byte was `\r`, and the byte after it has not been read yet.
     held: bool,
 }
 
@@ -25,7 +25,7 @@ impl<R: Read> Read for LineEnds<R> {
             return Ok(0);
         };
         if rest.is_empty() {
-            // No room to look ahead: as it is.
+            // The buffer has no room to look ahead, so the byte passes unchanged.
             return match std::mem::take(&mut self.held) {
                 true => {
                     *first = b'\r';

@@ -3,9 +3,8 @@
 //! A record becomes an [`Event`](crate::collect::Event), or a [`Rejection`] that names the problem
 //! and its remedy. The shape of a record is configuration ([`DecodeOptions`]). The decoder compiles
 //! it at startup into a tree of wanted keys, and scans the bytes once. A generic parser would build
-//! a value for each field and then look up the few wanted ones. Of records whose producer writes
-//! the same bytes between the values, only the values are scanned: the decoder remembers such
-//! layouts.
+//! a value for each field and then look up the few wanted ones. If a producer writes the same bytes
+//! between the values of its records, the decoder remembers that layout and scans only the values.
 //!
 //! Other formats, frames, envelopes and arrays of events are unpacked before the same checks. An
 //! Avro or Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench
@@ -18,15 +17,15 @@
 //! | `fields`, `path` | the wanted fields of a record, in any format and envelope |
 //! | `scan`, `layout`, `words` | JSON: the scanner, remembered layouts, eight bytes at a time |
 //! | `frame`, `avro`, `avro_schema`, `protobuf`, `sink` | the other formats, written as JSON values |
-//! | `value`, `number`, `time`, `classes` | values, and what they mean |
+//! | `value`, `number`, `time`, `classes` | values, and their meaning |
 //! | `shape`, `rejection` | the checks, and why a record fails them |
 //! | `file`, `columnar` | files of events for `replay` and `backtest`; Parquet and Arrow |
 //! | `line_ends`, `quotes`, `row_limit` | CSV: line ends of Windows, open quotes, long rows |
 //! | `rows`, [`columns`], `headers`, `unique` | the rows and columns that `evaluate` reads |
 //! | [`scores`], [`vectors`], `scores_error` | the samples that `evaluate` makes of them |
 //!
-//! Invariants: an accepted record is well formed in every byte. Its score has the bits of the
-//! number in the record. Its time, score, vector, classes and outcome are in range. Nothing is
+//! Invariants: an accepted record is well formed in every byte. Its score is the double nearest to
+//! the number in the record. Its time, score, vector, classes and outcome are in range. Nothing is
 //! clamped, rounded or guessed. Tests compare the decoder with serde_json and with the libraries of
 //! the formats on generated records.
 

@@ -2,7 +2,7 @@
 //!
 //! A decimal of at most nineteen digits is a fraction m·10⁻ᵏ = (m / 5ᵏ)·2⁻ᵏ of two integers of 64
 //! bits. One division with remainder gives more bits of the quotient than a double holds, and the
-//! remainder says whether anything follows, so the quotient is rounded once and correctly: to the
+//! remainder tells whether more bits follow, so the quotient is rounded once and correctly: to the
 //! nearest, and to the even one of two. The division is two multiplications by a reciprocal (Möller
 //! and Granlund 2011, Improved division by invariant integers, algorithm 4). All other numbers go
 //! to the standard library, which is exact too, so both ways yield the same bits.
@@ -54,9 +54,9 @@ const FIVES: [Divisor; 20] = {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
-    /// As it is written.
+    /// The text of the number.
     text: &'a [u8],
-    /// Its value, where that is known.
+    /// The value, if already known.
     read: Option<Decimal>,
 }
 
@@ -69,25 +69,25 @@ pub(super) struct Decimal {
 }
 
 impl<'a> Number<'a> {
-    /// A number in the grammar of JSON, and its value, where that is known.
+    /// A number in the grammar of JSON, and its value, if already known.
     #[inline(always)]
     pub fn new(text: &'a [u8], read: Option<Decimal>) -> Number<'a> {
         Number { text, read }
     }
 
-    /// As it is written.
+    /// The number as it is written.
     pub fn text(self) -> &'a str {
-        // It was checked with the record.
+        // UTF-8 was checked with the whole record.
         std::str::from_utf8(self.text).unwrap_or_default()
     }
 
-    /// The double nearest to it; infinity if it is out of range.
+    /// The nearest double; infinity if out of range, NaN if it is not a number.
     #[inline(always)]
     pub fn double(self) -> f64 {
         self.value().unwrap_or(f64::NAN)
     }
 
-    /// The same; `None` if it is no number after all, as the cell of a table may be.
+    /// The nearest double; `None` if it is not a number, as a cell of a table may not be.
     #[inline(always)]
     pub fn value(self) -> Option<f64> {
         match self.read {
@@ -96,7 +96,7 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// The number, if it is whole, is written without a point and is in range.
+    /// The number as an integer, if it is written without point or exponent and is in range.
     #[inline(always)]
     pub fn whole(self) -> Option<i64> {
         match self.read {
@@ -137,15 +137,15 @@ impl Decimal {
         Some((read, length + 1 + decimals))
     }
 
-    /// The number written as the digits of `first` and then those of `second`, which are `digits`:
-    /// nineteen in all at most, so that it fits.
+    /// Joins the digits of `first` and `second`. `second` has `digits` digits; both together have
+    /// at most nineteen, so the result fits.
     #[inline(always)]
     pub fn joined(first: u64, second: u64, digits: usize) -> u64 {
         let tens = TENS.get(digits).copied().unwrap_or(0);
         first.wrapping_mul(tens).wrapping_add(second)
     }
 
-    /// The double nearest to it.
+    /// The nearest double.
     #[inline(always)]
     pub fn double(self) -> f64 {
         let Decimal { digits, decimals } = self;
@@ -153,7 +153,8 @@ impl Decimal {
             return digits as f64;
         }
         let by = FIVES[usize::from(decimals)];
-        // The quotient of 2⁶³ times the digits, their top bit set, and the power: 2⁶² to 2⁶⁴.
+        // The dividend is 2⁶³ times the digits, shifted until their top bit is set. The quotient
+        // lies between 2⁶² and 2⁶⁴.
         let shift = digits.leading_zeros();
         let top = digits << shift;
         let (high, low) = (top >> 1, top << 63);
@@ -161,7 +162,7 @@ impl Decimal {
             .wrapping_add(u128::from(high) << 64 | u128::from(low));
         let mut quotient = ((estimate >> 64) as u64).wrapping_add(1);
         let mut rest = low.wrapping_sub(quotient.wrapping_mul(by.power));
-        // No branch: which it is, is chance.
+        // No branch: the outcome is unpredictable.
         let over = u64::from(rest > estimate as u64);
         quotient = quotient.wrapping_sub(over);
         rest = rest.wrapping_add(over.wrapping_neg() & by.power);
@@ -169,8 +170,8 @@ impl Decimal {
             quotient = quotient.wrapping_add(1);
             rest = rest.wrapping_sub(by.power);
         }
-        // 53 bits, and whether what follows is more than half of the last, or half of it and that
-        // is odd.
+        // Rounds to 53 bits: up if the rest exceeds half a unit, or equals half and the mantissa is
+        // odd.
         let lead = quotient.leading_zeros();
         let quotient = quotient << lead;
         let (mantissa, below) = (quotient >> 11, quotient & 0x7ff);
@@ -181,8 +182,8 @@ impl Decimal {
     }
 }
 
-/// The number that the digits at the beginning of `bytes` write, and how many there are; `None` if
-/// more than nineteen.
+/// The number formed by the digits at the start of `bytes`, and how many there are; `None` for more
+/// than nineteen.
 #[inline(always)]
 pub(super) fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
     let (first, n) = words::leading_digits(words::word_or_zeros(bytes, 0));
@@ -198,7 +199,7 @@ pub(super) fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
     (n <= 3).then(|| (Decimal::joined(both, third, n), 16 + n))
 }
 
-/// What the standard library takes for a number, by the same bits.
+/// Parses whatever the standard library accepts as a number, with the same bits.
 #[inline]
 pub(super) fn checked(text: &str) -> Option<f64> {
     match Decimal::read(text.as_bytes()) {
@@ -207,7 +208,7 @@ pub(super) fn checked(text: &str) -> Option<f64> {
     }
 }
 
-/// A whole number of milliseconds or the like; `None` if it is none or out of range.
+/// Parses a whole number, such as milliseconds; `None` if it is not one or out of range.
 #[inline]
 pub(super) fn whole(text: &str) -> Option<i64> {
     match Decimal::read(text.as_bytes()) {

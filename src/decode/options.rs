@@ -9,7 +9,7 @@
 pub enum FieldOrConst {
     /// The string (or number) at this path of each record.
     Field(String),
-    /// The same for every record of the source.
+    /// The same name for every record of the source.
     Const(String),
 }
 
@@ -42,10 +42,9 @@ pub enum TimeUnit {
 pub struct TimeField {
     /// Path of the time.
     pub path: String,
-    /// Its unit.
+    /// The unit or format.
     pub unit: TimeUnit,
-    /// Seconds east of UTC that a text without an offset is meant at; such a text is rejected when
-    /// `None`.
+    /// Time zone of a text without an offset, in seconds east of UTC; `None` rejects such a text.
     pub zone_s: Option<i64>,
 }
 
@@ -74,7 +73,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name in the configuration.
+    /// The name of the format in the configuration.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -83,12 +82,12 @@ impl Format {
 /// Envelope of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Envelope {
-    /// Nothing.
+    /// No envelope.
     #[default]
     None,
     /// CloudEvents 1.0, structured (a JSON object with the data under `data`) or binary (the value
-    /// is the data, attributes are headers). Each record says which; the field `ce_NAME` is the
-    /// attribute `NAME`.
+    /// is the data, attributes are headers). Each record shows which of the two it is; the field
+    /// `ce_NAME` is the attribute `NAME`.
     CloudEvents,
 }
 
@@ -99,9 +98,9 @@ pub struct Packing {
     pub format: Format,
     /// The envelope.
     pub envelope: Envelope,
-    /// Path of an array each of whose objects is an event; one record is one event when `None`.
-    /// Paths of fields below it begin with it, `rows.score`; all others are the same for each
-    /// event.
+    /// Path of an array of objects, each of which is an event; `None` if a record is one event.
+    /// Paths of fields below the array begin with its path, like `rows.score`; all others are
+    /// common to its events.
     pub rows: Option<String>,
 }
 
@@ -135,8 +134,8 @@ pub struct DecodeOptions {
     /// Path of the name of the cluster whose outcomes depend on each other: a user, a session, a
     /// household; events are independent when `None`.
     pub cluster: Option<String>,
-    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of
-    /// a class. They are looked up first.
+    /// Maps texts and numbers of outcomes to the name or the index of a class. It is looked up
+    /// first.
     pub outcome_map: Vec<(String, String)>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If
     /// all names are whole numbers, an outcome that is a number names a class; otherwise it is an
@@ -162,8 +161,8 @@ pub struct OutcomeOptions {
     pub time: Option<TimeField>,
     /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. It is required.
     pub outcome: String,
-    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of
-    /// a class. They are looked up first.
+    /// Maps texts and numbers of outcomes to the name or the index of a class. It is looked up
+    /// first.
     pub outcome_map: Vec<(String, String)>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If
     /// all names are whole numbers, an outcome that is a number names a class; otherwise it is an

@@ -1,9 +1,9 @@
-//! The wanted fields of a record as a tree of keys, so that one scan finds them all.
+//! The wanted fields of a record as a tree of keys, so that one scan finds all of them.
 //!
-//! Each leaf is a *slot*, a small number under which the scanner stores what it found. Two uses of
-//! one path share a slot. The children of a node adapt to the order of keys in the records (a match
-//! swaps its child to the place where it was expected). So after the first record most keys match
-//! at the first comparison, whatever their order in the configuration.
+//! Each leaf is a *slot*, a small number under which the scanner stores the value's position. Two
+//! uses of one path share a slot. The children of a node adapt to the order of keys in the records
+//! (a match swaps its child to the place where it was expected). So after the first record most
+//! keys match at the first comparison, whatever their order in the configuration.
 
 use super::options::DecodeOptionsError;
 use super::words;
@@ -12,9 +12,9 @@ use super::words;
 pub(super) struct Child {
     /// The key followed by the closing quote, so that one prefix comparison is enough.
     pub quoted: Box<[u8]>,
-    /// Its first eight bytes as a word, padded with zeros.
+    /// The first eight bytes as a word, padded with zeros.
     head: u64,
-    /// The bytes of the word that count.
+    /// Mask of the bytes of the word that count.
     mask: u64,
     pub target: Target,
 }
@@ -58,7 +58,7 @@ pub(super) struct Paths {
     pub names: Vec<String>,
 }
 
-/// A u64 has one bit per node and per slot, which marks what was seen.
+/// A u64 has one bit per node and per slot, to mark the keys seen.
 const PARTS_MAX: usize = 64;
 
 impl Paths {
@@ -174,7 +174,7 @@ pub(super) fn split(path: &str) -> Result<Vec<String>, DecodeOptionsError> {
             }
         }
     }
-    // Such a path would be sound, and never match.
+    // Such a path would be valid but never match.
     if let Some(rest) = path.strip_prefix("$.").or(path.strip_prefix('/')) {
         return Err(DecodeOptionsError(format!(
             "field path `{path}` is a JSON path or pointer; write the keys alone, joined by dots: `{}`",

@@ -7,14 +7,14 @@
 //! Protobuf does not write a field with its default value unless the field has *presence*
 //! (`optional`, messages, members of a `oneof`, all of proto2). A score of 0.0 is thus zero bytes.
 //! So an absent field with presence is missing, and an absent field without presence has its
-//! default, 0, "" or `false`: the author of the file chose between the two. A negative outcome must
-//! be distinguishable, and a producer that needs "not yet known" uses `optional`.
+//! default, 0, "" or `false`: the author of the file chose between the two. A producer whose
+//! outcomes may be "not yet known" uses `optional`, so that they differ from negative ones.
 //!
 //! Well-known types follow the JSON mapping of Protobuf: a `Timestamp` is RFC 3339 text (use
-//! `time_unit = "rfc3339"`), and wrappers are what they wrap. Enums are the names of their values.
+//! `time_unit = "rfc3339"`), and a wrapper is its content. Enums are the names of their values.
 //!
 //! A record has no more messages and values than bytes, and nesting stops at 100 (prost). The text
-//! that is written of them has a budget.
+//! written for them has a budget.
 
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};
@@ -34,7 +34,7 @@ const ROOT: &str = "trueline/schema.proto";
 /// A compiled file, and the wanted fields of its messages.
 pub(super) struct Program {
     pool: DescriptorPool,
-    /// By message indexes; bounded by the number of messages in the file.
+    /// The wanted fields by message indexes; bounded by the number of messages in the file.
     plans: HashMap<Vec<usize>, Plan>,
 }
 
@@ -52,7 +52,7 @@ struct Want {
 enum What {
     Slot(usize),
     Message(Vec<Want>),
-    /// Values under wanted keys of a map of scalars.
+    /// Slots of the values under the wanted keys of a map of scalars.
     Map(Vec<(MapKey, usize)>),
 }
 
@@ -73,7 +73,7 @@ impl Program {
         })
     }
 
-    /// Reads one message after its indexes.
+    /// Reads one message, which follows its indexes.
     pub fn read(&mut self, bytes: &[u8], paths: &Paths, sink: &mut Sink<'_>) -> Read<()> {
         let Some((indexes, bytes)) = message_indexes(bytes) else {
             return Err("the indexes of the message do not end".into());
@@ -236,7 +236,8 @@ impl Writer {
             Value::Map(map) => {
                 let kind = value_kind(kind);
                 text.push('{');
-                // In an order of their own: which mistake is named must not depend on chance.
+                // Sorted, because the order of a map is random and the same error must be reported
+                // each time.
                 let mut members: Vec<_> = map.iter().collect();
                 members.sort_unstable_by_key(|(key, _)| *key);
                 for (key, value) in members {

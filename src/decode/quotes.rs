@@ -1,21 +1,21 @@
-//! Whether a quote of CSV is still open where the input ends.
+//! Detects a CSV quote that is still open at the end of the input.
 //!
-//! The CSV reader takes the end of the input as the end of a quoted cell, so a quote that is opened
-//! and never closed makes one cell of all rows behind it, and nothing says so. This reader passes
-//! the bytes on and follows the quotes by the same rules.
+//! The CSV reader takes the end of the input as the end of a quoted cell, so a quote that is never
+//! closed silently makes one cell of all following rows. This reader passes the bytes on and
+//! follows the quotes by the same rules.
 
 use std::io::{self, Read};
 
-/// Where the last byte left the CSV reader.
+/// The state of the CSV reader after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before a cell.
     Start,
-    /// In a cell without quotes around it; a quote within is a character.
+    /// In a cell without quotes around it; a quote within it is an ordinary character.
     Plain,
     /// Between quotes.
     Quoted,
-    /// Behind a quote that ends the cell, or is the first of two that mean one.
+    /// After a quote that ends the cell, or is the first of two that stand for one.
     Ended,
 }
 
@@ -31,11 +31,11 @@ impl State {
     }
 }
 
-/// A reader that follows the quotes of what is read.
+/// A reader that follows the quotes in what it passes on.
 pub struct Quotes<R> {
     input: R,
     state: State,
-    /// Something was read.
+    /// Something was already read.
     begun: bool,
     ended: bool,
 }
@@ -57,7 +57,7 @@ impl<R: Read> Quotes<R> {
     }
 }
 
-/// What to say of the row whose quote is never closed.
+/// The message for a row whose quote is never closed.
 pub const LEFT_OPEN: &str = "a quote is opened here and never closed, so the rest of the file is one cell; close it, \
                              or write a quote within a cell twice";
 
@@ -67,10 +67,10 @@ impl<R: Read> Read for Quotes<R> {
         let mut read = &buffer[..n];
         self.ended |= n == 0 && !buffer.is_empty();
         if !std::mem::replace(&mut self.begun, true) {
-            // The CSV reader skips it, so a quote behind it opens a cell.
+            // The CSV reader skips the mark, so a quote after it opens a cell.
             read = read.strip_prefix(b"\xef\xbb\xbf").unwrap_or(read);
         }
-        // Without a quote the last byte decides.
+        // Without a quote in these bytes, the last byte determines the state.
         let known = match read.contains(&b'"') {
             true => read,
             false => &read[read.len().saturating_sub(1)..],
@@ -107,7 +107,7 @@ mod tests {
                 let mut read = String::new();
                 input.read_to_string(&mut read).expect("text");
                 assert_eq!((read.as_str(), input.left_open()), (text, open), "{step}");
-                // The CSV reader sees the same: what follows an open quote is in its last cell.
+                // The CSV reader agrees: what follows an open quote is in its last cell.
                 let more = format!("{text}\nend\n");
                 let mut builder = csv::ReaderBuilder::new();
                 let builder = builder.has_headers(false).flexible(true);

@@ -11,13 +11,13 @@ use crate::collect::Reason;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", .reason.as_str())]
 pub struct Rejection {
-    /// The counter that it adds to.
+    /// The reason, which selects the counter.
     pub reason: Reason,
     /// The field, its value and the remedy.
     pub detail: String,
 }
 
-/// Characters of a value that are shown.
+/// Most characters of a value to show.
 const SHOWN_CHARS: usize = 64;
 
 impl Rejection {
@@ -40,8 +40,7 @@ impl Rejection {
         )
     }
 
-    /// The same, but of a field that is missing because a text stands where the JSON record has to
-    /// have an object.
+    /// Explains a missing field if a text stands where the JSON record must have an object.
     #[cold]
     pub(super) fn explained(self, record: &[u8]) -> Rejection {
         match text_above(&self, record) {
@@ -103,7 +102,7 @@ impl Rejection {
     }
 }
 
-/// The missing field of a rejection, and the path above it that has a text in the record.
+/// The missing field of a rejection, and the path above it at which the record has a text.
 fn text_above(rejection: &Rejection, record: &[u8]) -> Option<(String, String)> {
     let named = rejection.detail.strip_prefix("field `")?;
     let (field, _) = named.split_once("` is missing")?;
@@ -119,9 +118,9 @@ fn text_above(rejection: &Rejection, record: &[u8]) -> Option<(String, String)> 
     None
 }
 
-/// What to do about a number outside 0 to 1.
+/// The remedy for a number outside 0 to 1.
 pub(super) fn outside(z: f64) -> &'static str {
-    // So far a 32-bit float may be off.
+    // A 32-bit float near 1 may be off by this much.
     let rounding = f64::from(f32::EPSILON);
     if z > 1.0 && z <= 1.0 + rounding {
         "this is rounding beyond 1, as of 32-bit floats: limit scores to 1 before you write them"

@@ -1,14 +1,15 @@
-//! A bound on the rows of a table in CSV: an open quote would take in the rest of the file.
+//! Limits the length of rows in a CSV table: an open quote would take in the rest of the file.
 
 use super::line_ends::LineEnds;
 use super::options::RECORD_BYTES_MAX;
 use super::quotes::Quotes;
 use std::io::{self, Read};
 
-/// A reader that ends a row that is too long.
+/// A reader that fails once a row is too long.
 pub(super) struct RowLimit<R> {
     input: Quotes<LineEnds<R>>,
-    /// Bytes since the row began. The reader above it takes blocks of 8 KiB, so this is about.
+    /// Bytes read since the row began. The CSV reader takes blocks of 8 KiB, so this is
+    /// approximate.
     taken: usize,
 }
 
@@ -19,7 +20,7 @@ impl<R: Read> RowLimit<R> {
         RowLimit { input, taken: 0 }
     }
 
-    /// The next row begins.
+    /// Marks the start of the next row.
     pub(super) fn begin_row(&mut self) {
         self.taken = 0;
     }
@@ -35,7 +36,7 @@ impl<R: Read> RowLimit<R> {
     }
 }
 
-/// What to say of a row that is too long.
+/// The message for a row that is too long.
 pub(super) fn too_long() -> String {
     format!("a row of more than {RECORD_BYTES_MAX} bytes; is a quote open?")
 }

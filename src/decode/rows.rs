@@ -1,9 +1,9 @@
 //! The rows of a table for `evaluate`: CSV with a header, JSON lines, Parquet or Arrow.
 //!
-//! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
-//! object, or a path such as `prediction.score` or `scores.0`; `true` and numbers are their texts.
-//! Tables in columns have such paths too ([`super::columnar`]). An invalid line ends the reading,
-//! because a sample with gaps is another sample; so does one of more than 1 MiB.
+//! A row gives the text of the columns that were looked up. In JSON lines, a column is a key of the
+//! object, or a path such as `prediction.score` or `scores.0`; `true` and numbers become their
+//! text. Parquet and Arrow have such paths too ([`super::columnar`]). An invalid line ends the
+//! reading, because a sample with gaps is another sample; so does a line of more than 1 MiB.
 
 mod objects;
 
@@ -17,10 +17,10 @@ use objects::{items, next_object, text, value};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 
-/// Enough for the header of ten thousand classes.
+/// Enough for a header with ten thousand classes.
 const HEADER_BYTES: usize = 1 << 17;
 
-/// Rows of a table. See the module.
+/// The rows of a table, read one at a time.
 pub struct Rows<'r> {
     name: String,
     kind: Kind<'r>,
@@ -34,14 +34,14 @@ enum Kind<'r> {
     },
     Json {
         input: Box<dyn BufRead + 'r>,
-        /// Columns that were looked up, and their texts in the current row.
+        /// The columns looked up, and their texts in the current row.
         columns: Vec<String>,
         cells: Vec<String>,
-        /// Columns that were looked up and that the first object has not.
+        /// Columns that were looked up but are absent from the first object.
         missing: Vec<String>,
-        /// The column of lists.
+        /// The column of lists, if any.
         list: Option<String>,
-        /// The current line; the first one is read before it is asked for.
+        /// The current object; the first line is read on opening.
         object: Value,
         line: u64,
         waits: bool,
@@ -50,14 +50,14 @@ enum Kind<'r> {
     Columnar(Box<Columnar>),
 }
 
-/// Rows of a table in columns.
+/// Rows of a Parquet or Arrow table.
 #[cfg(feature = "columnar")]
 #[derive(Default)]
 struct Columnar {
-    /// The file, until the first row is asked for.
+    /// The file, until its first row is read.
     file: Option<Opened>,
     batches: Option<Batches>,
-    /// Columns that were looked up, and their texts in the current row.
+    /// The columns looked up, and their texts in the current row.
     columns: Vec<String>,
     cells: Vec<String>,
     /// The place of the column of lists, which has no text.
@@ -98,7 +98,7 @@ impl<'r> Rows<'r> {
     /// Reads the header of a table; `name` is the name of the file in messages.
     pub fn open(name: &str, input: impl Read + 'r) -> Result<Rows<'r>, ScoresError> {
         let mut input = BufReader::with_capacity(HEADER_BYTES, input);
-        // A file that cannot be read says so when its lines are.
+        // A read error is reported when lines are read.
         let start = input.fill_buf().unwrap_or_default();
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         if start.trim_ascii_start().first() == Some(&b'{') {
@@ -128,7 +128,7 @@ impl<'r> Rows<'r> {
         })
     }
 
-    /// The rows of a table in columns.
+    /// Opens a Parquet or Arrow table.
     #[cfg(feature = "columnar")]
     pub fn columnar(name: &str, file: Opened) -> Rows<'r> {
         let names = file.names().into_iter().map(str::to_owned).collect();
@@ -163,7 +163,7 @@ impl<'r> Rows<'r> {
         Ok(rows)
     }
 
-    /// Names of the columns: of the header, or the keys of the first object.
+    /// Names of the columns: those of the header, or the keys of the first object.
     pub fn names(&self) -> Vec<&str> {
         match &self.kind {
             Kind::Csv { header, .. } => header.iter().map(bare).collect(),
@@ -176,7 +176,7 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// The place of a column in [`Rows::cell`]; an error where a header has it twice.
+    /// The place of a column for [`Rows::cell`], if it exists; an error if a header has it twice.
     pub fn find(&mut self, wanted: &str) -> Result<Option<usize>, ScoresError> {
         Ok(match &mut self.kind {
             Kind::Csv { header, .. } => {
@@ -206,7 +206,7 @@ impl<'r> Rows<'r> {
         })
     }
 
-    /// The same of a column that must be there.
+    /// The place of a column for [`Rows::cell`]; an error if it is missing.
     pub fn need(&mut self, wanted: &str) -> Result<usize, ScoresError> {
         self.find(wanted)?.ok_or_else(|| {
             let (name, names) = (&self.name, self.names());
@@ -219,7 +219,7 @@ impl<'r> Rows<'r> {
         })
     }
 
-    /// Whether a column holds lists, of the probabilities of all classes.
+    /// Whether a column holds lists, such as the probabilities of all classes.
     pub fn is_list(&self, column: &str) -> bool {
         match &self.kind {
             Kind::Csv { .. } => false,
@@ -229,8 +229,8 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// How many items the first list of a column has, whose lists [`Rows::items`] then counts;
-    /// `None` where it holds none.
+    /// The length of the first list in a column; `None` if it holds none. [`Rows::items`] then
+    /// counts the lists of this column.
     pub fn first_items(&mut self, column: &str) -> Result<Option<usize>, ScoresError> {
         match &mut self.kind {
             Kind::Csv { .. } => Ok(None),
@@ -250,7 +250,7 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// How many items the list of the current row has, of the column of lists.
+    /// The length of the current row's list, in the column given to [`Rows::first_items`].
     pub fn items(&self) -> Option<usize> {
         match &self.kind {
             Kind::Csv { .. } => None,
@@ -317,7 +317,7 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// A fault in the current row.
+    /// An error about the current row.
     pub fn fault(&self, what: String) -> ScoresError {
         let line = match &self.kind {
             Kind::Csv { row, .. } => row.position().map_or(0, csv::Position::line),
@@ -333,7 +333,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// Why a row of CSV cannot be read that begins at this place.
+/// Why the row of CSV that begins at this line cannot be read.
 fn failed<R: Read>((name, line): (&str, u64), e: &csv::Error, input: &RowLimit<R>) -> ScoresError {
     match input.is_over() {
         true => ScoresError(format!("{name}:{line}: {}", too_long())),

@@ -1,15 +1,15 @@
 //! A strict JSON scanner that locates the wanted fields in one pass without allocation.
 //!
 //! For each slot of [`Paths`] it stores the kind of the value and its position in the record. It
-//! converts nothing, so a record with thirty fields costs the conversion of the five wanted ones
-//! only. But it checks every byte: a record that is malformed anywhere is rejected, because a
-//! decoder that continues after damage may count data that was never written. The grammar is RFC
+//! converts nothing, so of thirty fields only the five wanted ones are converted later. But it
+//! checks every byte: a record that is malformed anywhere is rejected, because a decoder that
+//! continues after damage may count data that was never written. The grammar is RFC
 //! 8259. The caller checks UTF-8 once for the whole record. Nesting is limited to [`DEPTH_MAX`], as
 //! in serde_json.
 //!
 //! The scanner rejects a wanted key that appears twice (readers differ in which one they use) and
 //! half of a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes,
-//! within the prediction, so that the record is counted as a score that is not finite.
+//! within the prediction, so that the record counts as a score that is not finite.
 
 use super::path::{Child, Paths, Target};
 use super::value::{Fault, Found, Kind, What};
@@ -18,7 +18,8 @@ use super::words;
 /// Deepest nesting of arrays and objects.
 pub(super) const DEPTH_MAX: u32 = 127;
 
-/// In place of a slot: NaN is allowed in every value, for records that were not JSON originally.
+/// Stands for the lenient slot: NaN is allowed in every value, for records that were not JSON
+/// originally.
 pub(super) const ANYWHERE: usize = usize::MAX - 1;
 
 /// A position in a record.
@@ -120,7 +121,8 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// A key that matches no child byte for byte: unwanted, or wanted but written with escapes.
+    /// Scans a key that equals no child byte for byte: unwanted, or wanted but written with
+    /// escapes.
     #[inline]
     fn other_key(&mut self, children: &[Child]) -> Scan<Option<Target>> {
         let key = self.string()?;
@@ -324,8 +326,8 @@ impl<'b> Scanner<'b> {
         self.at += words::digits_at(self.bytes, self.at);
     }
 
-    /// Visits the items of an array or object that was scanned before, from behind its bracket to
-    /// the `end`.
+    /// Visits the items of an array or object that was scanned before, from after its bracket to
+    /// `end`.
     #[inline]
     pub fn each<E>(
         &mut self,
@@ -396,12 +398,12 @@ struct Walk<'w> {
     paths: &'w mut Paths,
     lenient: usize,
     found: &'w mut [Found],
-    /// One bit per node: its key was seen.
+    /// One bit per node, set if its key was seen.
     seen: u64,
 }
 
-/// The child whose key (with its closing quote) starts `rest`, and the length of the key. The child
-/// is moved to index `next`, because keys usually come in the same order.
+/// The child whose key (with its closing quote) `rest` begins with, and the length of the key. The
+/// child is moved to index `next`, because keys usually come in the same order.
 #[inline]
 fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Target, usize)> {
     if let Some(c) = children.get(next)
@@ -417,7 +419,7 @@ fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Targ
     Some(answer)
 }
 
-/// Undoes the escapes of the inside of a string that [`Scanner`] has checked.
+/// Resolves the escapes in the inside of a string that [`Scanner`] has checked.
 pub(super) fn unescape(inside: &[u8]) -> String {
     let mut quoted = Vec::with_capacity(inside.len() + 2);
     quoted.push(b'"');

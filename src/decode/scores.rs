@@ -1,5 +1,5 @@
 //! Reads files of scored outcomes for `evaluate`: CSV or JSON lines with the columns `score`,
-//! `label` and optionally `weight` or `cluster`, or what the command line calls them.
+//! `label` and optionally `weight` or `cluster`, or the names given on the command line.
 //!
 //! The file is one sample. So an invalid line is not skipped as in a stream but ends the reading
 //! with file, line and remedy, because a sample with gaps is a different sample. Nothing is clamped
@@ -14,8 +14,8 @@ use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The text of a file, decompressed if it begins like gzip or zstd; an error if it, or what is
-/// packed, begins like a kind of file that is not read as text. `name` is its name in messages.
+/// The text of a file, decompressed if it begins like gzip or zstd; an error if it, compressed or
+/// not, begins like a kind of file that is not text. `name` is its name in messages.
 pub fn unpack<'a>(name: &str, raw: impl Read + 'a) -> Result<Box<dyn BufRead + 'a>, String> {
     let failed =
         |e: io::Error| format!("{name}: reading failed ({e}); check that the file is whole");
@@ -41,7 +41,7 @@ pub fn unpack<'a>(name: &str, raw: impl Read + 'a) -> Result<Box<dyn BufRead + '
     }
 }
 
-/// What to say of a file that begins like one of a kind that is not read as text.
+/// The message for a file that begins like a kind that is not text.
 fn unread(start: &[u8]) -> Option<&'static str> {
     match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
@@ -51,16 +51,16 @@ fn unread(start: &[u8]) -> Option<&'static str> {
             Some("is compressed with bz2; gzip and zstd are read")
         }
         [b'P', b'K', 3, 4, ..] => Some("is compressed with zip; gzip and zstd are read"),
-        // A header of CSV may begin with a column FEA1; the file pads its magic with zeros.
+        // A CSV header may begin with a column named FEA1; the file pads its magic with zeros.
         [b'F', b'E', b'A', b'1', 0, ..] => Some("is Feather of version 1; write version 2"),
         [b'O', b'b', b'j', 1, ..] => {
             Some("is an Avro file; write Parquet, Arrow, CSV or JSON lines")
         }
-        // A table in text has a second column.
+        // A text table has a second column.
         [b'O', b'R', b'C', 0..=0x1f, ..] => {
             Some("is an ORC file; write Parquet, Arrow, CSV or JSON lines")
         }
-        // Files and standard input were looked at before; what is left is packed, or in a pipe.
+        // Files and standard input were checked before; only compressed data and pipes come here.
         [b'P', b'A', b'R', b'1', ..]
         | [b'A', b'R', b'R', b'O', b'W', b'1', ..]
         | [0xff, 0xff, 0xff, 0xff, ..] => {
@@ -145,8 +145,8 @@ pub(super) fn read_rows(
     })
 }
 
-/// The columns of weights and of clusters. Where one of the two was named, the other is not looked
-/// for by its usual name.
+/// The columns of weights and of clusters. If one was named, the other is not looked for by its
+/// usual name.
 pub(super) fn attributes(
     rows: &mut Rows<'_>,
     columns: &Columns,
@@ -162,7 +162,7 @@ pub(super) fn attributes(
     ))
 }
 
-/// Between these bounds the sixth power of a weight, and a sum of such powers, fits a double.
+/// Between these bounds, the sixth power of a weight and a sum of such powers fit a double.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 
 pub(super) fn parse_weight(text: &str) -> Result<f64, String> {

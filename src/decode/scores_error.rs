@@ -11,7 +11,7 @@ pub(super) fn empty(name: &str) -> ScoresError {
     ))
 }
 
-/// What to say of bytes that are no text.
+/// The message for bytes that are not text.
 pub(super) const NOT_UTF8: &str = "not text in UTF-8; write the file as UTF-8";
 
 pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {

@@ -1,8 +1,8 @@
 //! Turns the values of the wanted fields into a checked event, for JSON and CSV alike.
 //!
 //! All checks that need only the record are here, so that their texts can name the field. Their
-//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A
-//! record is rejected for the first check that fails.
+//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. The
+//! first check that fails rejects the record.
 
 mod checks;
 mod compile;
@@ -24,7 +24,7 @@ enum Source {
 }
 
 impl Source {
-    /// A bit for its slot; there are no more than 64.
+    /// The bit of its slot, of which there are at most 64.
     #[inline]
     fn bit(&self) -> u64 {
         match self {
@@ -49,12 +49,12 @@ enum Form {
     ClassMap,
 }
 
-/// Where the event time is, and its format.
+/// The slot and format of the event time.
 #[derive(Clone, Copy)]
 struct TimeSlot {
     slot: usize,
     unit: TimeUnit,
-    /// Seconds east of UTC that a text without an offset is meant at.
+    /// Time zone of a text without an offset, in seconds east of UTC.
     zone_s: Option<i64>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Shape {
     id: Id,
     time: Option<TimeSlot>,
     form: Form,
-    /// Slot of the prediction; no slot in a shape of outcomes.
+    /// Slot of the prediction; not a slot in a shape of outcomes.
     pub prediction: usize,
     outcome: usize,
     weight: Option<usize>,
@@ -77,7 +77,7 @@ pub(super) struct Shape {
     /// Paths of the slots.
     names: Vec<String>,
     classes: HashMap<String, u32>,
-    /// What outcomes mean that are neither names nor indices of classes.
+    /// The class that `outcome_map` gives each outcome text.
     meanings: HashMap<String, u32>,
     /// The names of all classes are whole numbers, so a number names a class and is not its index.
     numbers_are_names: bool,
@@ -94,7 +94,7 @@ pub struct Buffers {
 type Checked<T> = Result<T, Rejection>;
 
 impl Shape {
-    /// The outcome in these values.
+    /// Makes the outcome from these values.
     #[inline]
     pub fn outcome_record<'a>(
         &'a self,
@@ -121,7 +121,7 @@ impl Shape {
         })
     }
 
-    /// The event in these values.
+    /// Makes the event from these values.
     #[inline]
     pub fn event<'a>(
         &'a self,
@@ -135,7 +135,7 @@ impl Shape {
         self.event_named(names, values, vector, (key, timestamp_ms), |event| event)
     }
 
-    /// Model, version and segment.
+    /// Reads model, version and segment.
     #[inline]
     pub fn names<'a>(
         &'a self,
@@ -145,8 +145,8 @@ impl Shape {
         self.names_beside((0, [""; 3]), values, segment)
     }
 
-    /// The same, where names of a record before are known, and the bits of the slots that have the
-    /// same values as there.
+    /// Reads model, version and segment, given those of a previous record and the bits of the slots
+    /// whose values equal its values.
     #[inline(always)]
     pub fn names_beside<'a>(
         &'a self,
@@ -182,8 +182,8 @@ impl Shape {
         (self.prediction, bits)
     }
 
-    /// The event in these values, of these names, as `content`: made where it is used, because to
-    /// copy what was just written costs a thirtieth of a record's time.
+    /// Makes the event from these values and names and passes it to `content`. It is not returned,
+    /// because copying it costs a thirtieth of the time per record.
     #[inline]
     pub fn event_named<'a, T>(
         &'a self,
@@ -259,7 +259,7 @@ impl Shape {
         }
     }
 
-    /// The bucket of the cluster that a text or number names.
+    /// The bucket of the cluster named by a text or number.
     fn cluster<'a>(&self, slot: usize, value: Value<'a>) -> Checked<Bucket> {
         let field = &self.names[slot];
         if let Value::Missing | Value::Null = value {
@@ -275,7 +275,7 @@ impl Shape {
 
     /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and
     /// `%3D`, so that two different lists never have the same text. A value that is missing or null
-    /// is the empty text: data have gaps, and the events behind a gap are a segment of their own.
+    /// is the empty text: data have gaps, and events without the value form their own segment.
     fn join_segments<'a>(&self, values: &impl Values<'a>, joined: &mut String) -> Checked<()> {
         joined.clear();
         for (key, slot) in &self.segments {
@@ -414,7 +414,8 @@ impl Shape {
         }
         let accepted = |ms: i64| EVENT_TIMES_MS.contains(&ms);
         let unit = match self.time.as_ref().map(|time| time.unit) {
-            // Read as if each number were this unit, a thousand times too long or too short.
+            // The time was converted with the configured unit, so a wrong one is off by powers of
+            // 1000.
             Some(TimeUnit::Milliseconds) if accepted(time_ms.saturating_mul(1000)) => "seconds",
             Some(TimeUnit::Milliseconds) if accepted(time_ms / 1000) => "microseconds",
             Some(TimeUnit::Milliseconds) if accepted(time_ms / 1_000_000) => "nanoseconds",

@@ -1,24 +1,24 @@
 //! Writes values of a binary format as text, so that they are checked like JSON.
 //!
 //! Every check of a value and its error text exists once, in [`super::shape`], which reads JSON
-//! notation. So a reader of another format writes the wanted values, and only those, in that
-//! notation: numbers as the shortest decimal that yields the same double (Adams 2018, Ryū), text
-//! unchanged, and arrays, maps and records as JSON. This preserves the bits of a score, as a
-//! property test checks, and costs about 40 ns per number. A 32-bit float is widened first, which
-//! is exact although its decimal looks odd (0.1 becomes 0.10000000149011612).
+//! notation. So a reader of another format writes only the wanted values in that notation: numbers
+//! as the shortest decimal that yields the same double (Adams 2018, Ryū), text unchanged, and
+//! arrays, maps and records as JSON. This preserves the bits of a score, as a property test checks,
+//! and costs about 40 ns per number. A 32-bit float is widened first, which is exact although its
+//! decimal looks odd (0.1 becomes 0.10000000149011612).
 //!
-//! The text has a budget. Names are written once for each message but are in the schema, so an
-//! array of empty messages, two bytes each, could ask for gigabytes.
+//! The text has a budget. Field names come from the schema but are written for each message, so an
+//! array of empty messages of two bytes could ask for gigabytes.
 
 use super::value::{Found, Kind};
 use std::fmt::Write;
 
-/// Bytes of text that the wanted values of every record may take.
+/// Free budget of text for the wanted values of each record, in bytes.
 const TEXT_FREE: usize = 1 << 20;
-/// Further ones for each byte of the record; a value without names takes at most six.
+/// Additional bytes of text per byte of the record; a value without names takes at most six.
 const TEXT_RATIO: usize = 8;
 
-/// Why a record is rejected whose values need more.
+/// Why a record is rejected if its values need more text.
 pub(super) const TOO_MUCH_TEXT: &str = "wanted fields that are far longer as text than the record";
 
 /// Bytes of text that the wanted values of this record may take.
@@ -101,8 +101,7 @@ pub(super) fn string(s: &str, quoted: bool, text: &mut String) -> Kind {
     Kind::Text
 }
 
-/// Writes bytes that are text; `None` of others, unless they are inside an array or object, where
-/// they are null.
+/// Writes bytes that are text; otherwise `None`, or null inside an array or object.
 pub(super) fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Option<Kind> {
     match std::str::from_utf8(bytes) {
         Ok(s) => Some(string(s, quoted, text)),
@@ -110,7 +109,7 @@ pub(super) fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Option<Kin
     }
 }
 
-/// What to say of bytes that are none.
+/// The message for bytes that are not text.
 pub(super) const NOT_TEXT: &str = "bytes in a wanted field that are not text";
 
 /// A comma, unless the array or object was just opened.
@@ -120,7 +119,7 @@ pub(super) fn comma(text: &mut String) {
     }
 }
 
-/// Begins a member of an object: a comma if need be, and the key.
+/// Begins a member of an object: a comma if needed, and the key.
 pub(super) fn key(name: &str, text: &mut String) {
     comma(text);
     string(name, true, text);

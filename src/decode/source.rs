@@ -1,6 +1,6 @@
 //! Decodes the records of one source: predictions, outcomes, or topics that carry both.
 //!
-//! A record in another format than JSON needs its schema first: [`SourceDecoder::lacks`] names it
+//! A record in a format other than JSON needs its schema first: [`SourceDecoder::lacks`] names it
 //! and [`SourceDecoder::learn`] takes it. A record may hold several rows, each of which is an event
 //! or an outcome of its own.
 
@@ -16,7 +16,7 @@ use crate::collect::Reason;
 pub struct SourceDecoder {
     events: Decoder,
     outcomes: Option<Outcomes>,
-    /// Every record is one plain JSON object and holds one row.
+    /// Every record is one plain JSON object with one row.
     plain: bool,
     /// Path of the outcome of an event.
     outcome: String,
@@ -27,34 +27,35 @@ pub struct SourceDecoder {
 /// The schema that a record needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needed {
-    /// Its id.
+    /// The id of the schema.
     pub id: u32,
-    /// It is that of outcomes.
+    /// The schema is for outcomes.
     pub of_outcomes: bool,
 }
 
-/// Outcomes in records of their own.
+/// The decoder of separate outcomes.
 struct Outcomes {
     decoder: OutcomeDecoder,
-    /// The first topic of outcomes, counted within the source; `None` where all topics carry both.
+    /// Index within the source of the first topic of outcomes; `None` if all topics carry both
+    /// kinds.
     first_topic: Option<u16>,
-    /// Why the current record holds no outcomes, where topics carry both.
+    /// Why the current record could not be opened as outcomes, if topics carry both kinds.
     fault: Option<Rejection>,
 }
 
-/// What the records of a topic hold.
+/// The kind of records on a topic.
 #[derive(Clone, Copy)]
 enum Expected {
     /// Predictions, with or without their outcomes.
     Event,
-    /// Outcomes alone.
+    /// Only outcomes.
     Outcome,
     Either,
 }
 
 impl SourceDecoder {
-    /// Compiles the fields of a source. `outcomes`: those of outcomes in records of their own, and
-    /// their first topic, counted within the source; `None` where all topics carry both.
+    /// Compiles the fields of a source. `outcomes` has the fields of separate outcomes, and the
+    /// index within the source of their first topic; `None` if all topics carry both kinds.
     pub fn new(
         events: &DecodeOptions,
         outcomes: Option<(&OutcomeOptions, Option<u16>)>,
@@ -79,7 +80,7 @@ impl SourceDecoder {
         })
     }
 
-    /// Says of an event that the engine rejects which of its fields is wrong.
+    /// Names the outcome's field in the engine's rejection of an event that has no outcome.
     #[cold]
     pub fn name_field(&self, rejection: &mut Rejection) {
         if rejection.reason == Reason::MissingField
@@ -104,12 +105,12 @@ impl SourceDecoder {
         }
     }
 
-    /// Whether records cannot be decoded without their headers.
+    /// Whether decoding needs the headers of records.
     pub fn needs_headers(&self) -> bool {
         self.needs_headers
     }
 
-    /// The schema that a record needs and that is not known.
+    /// The schema that a record needs and that is not known yet.
     #[inline]
     pub fn lacks(&self, topic: u16, payload: &[u8]) -> Option<Needed> {
         if self.plain {
@@ -137,8 +138,9 @@ impl SourceDecoder {
     }
 
     /// Decodes a record that lacks no schema and calls `take` with each of its rows, in order.
-    /// Returns the number of rows; a record that cannot be opened counts as one rejected row.
-    /// Rows are lent, because to copy what was just written costs a thirtieth of a record's time.
+    /// Returns the number of rows; a record that cannot be opened counts as one rejected row. Rows
+    /// are passed on and not returned, because copying one costs a thirtieth of the time per
+    /// record.
     #[inline]
     pub fn decode(
         &mut self,
@@ -170,7 +172,7 @@ impl SourceDecoder {
         match (expected, &mut self.outcomes) {
             (Expected::Outcome, Some(outcomes)) => outcomes.decoder.open(raw),
             (Expected::Either, Some(outcomes)) => {
-                // Outcomes have other paths, in the same rows.
+                // Outcomes have other paths, but the same rows.
                 outcomes.fault = outcomes.decoder.open(raw).err();
                 self.events.open(raw)
             }

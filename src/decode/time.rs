@@ -18,7 +18,7 @@ pub(super) fn from_number(number: Number<'_>, unit: TimeUnit) -> Option<i64> {
     let x = number.value()?;
     let ms = match unit {
         TimeUnit::Milliseconds => x,
-        // Round to the microsecond first: 1700000000.123 is a little less than it says.
+        // Round to the microsecond first: the double of 1700000000.123 is a little less.
         TimeUnit::Seconds => (x * 1e6).round() / 1e3,
         TimeUnit::Microseconds => x / 1e3,
         TimeUnit::Rfc3339 => return None,
@@ -33,7 +33,8 @@ pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
     from_text(text, None)
 }
 
-/// The same, where a text without an offset is meant at `zone_s` seconds east of UTC.
+/// Milliseconds of an RFC 3339 time. A text without an offset has the zone `zone_s`, in seconds
+/// east of UTC.
 pub(super) fn from_text(text: &str, zone_s: Option<i64>) -> Option<i64> {
     let b = text.as_bytes();
     if b.len() < 19 || b[4] != b'-' || b[7] != b'-' || b[13] != b':' || b[16] != b':' {
@@ -75,9 +76,9 @@ pub fn offset(text: &str) -> Option<i64> {
     }
 }
 
-/// Milliseconds since 1970 of a time as people write it: RFC 3339, and where something is left out
-/// the beginning of the day or minute, in UTC: `2026-11-21`, `2026-11-21T14:30`, `2026-11-21
-/// 14:30:05+01:00`.
+/// Milliseconds since 1970 of a time as people write it: RFC 3339, or a shorter form such as
+/// `2026-11-21`, `2026-11-21T14:30` or `2026-11-21 14:30:05+01:00`. What is left out means the
+/// start of the day or minute, or UTC.
 pub fn parse(text: &str) -> Option<i64> {
     let (clock, zone) = match text.get(10..) {
         None | Some("") => return from_rfc3339(&format!("{text}T00:00:00Z")),
@@ -92,7 +93,7 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// Milliseconds of an optional `.ddd…` and what follows it.
+/// Milliseconds of an optional `.ddd…`, and the rest of the text.
 fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
     let Some((b'.', rest)) = b.split_first() else {
         return Some((0, b));
@@ -145,8 +146,8 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01, by the years that begin in March, so that the leap day comes last
-/// (Hinnant, chrono-Compatible Low-Level Date Algorithms, `days_from_civil`).
+/// Days from 1970-01-01, with years that begin in March, so that the leap day comes last (Hinnant,
+/// chrono-Compatible Low-Level Date Algorithms, `days_from_civil`).
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);
@@ -158,7 +159,8 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 /// RFC 3339 of seconds and nanoseconds since 1970, in the years 1 to 9999.
 pub(super) fn to_rfc3339(seconds: i64, nanos: i32) -> Option<String> {
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Never too late: years after 1970 are no longer than this, years before no shorter.
+    // The first guess is never too late: years after 1970 are not longer than assumed, years before
+    // not shorter.
     let mut year = 1970 + day.div_euclid(if day < 0 { 365 } else { 366 });
     if !(-10..=9999).contains(&year) || !(0..1_000_000_000).contains(&nanos) {
         return None;

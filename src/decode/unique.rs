@@ -1,6 +1,6 @@
 //! JSON in which no object has a key twice.
 //!
-//! Readers differ in which of the two values they use, and serde_json takes the last one silently.
+//! Readers differ in which of the two values they use, and serde_json silently takes the last.
 
 use super::rejection::shorten;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::map::{Entry, Map};
 use std::fmt;
 
-/// The value in a text; an error if some object has a key twice.
+/// Parses a text; an error if an object has a key twice.
 pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value = Unique.deserialize(&mut json)?;

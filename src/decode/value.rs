@@ -1,5 +1,5 @@
-//! The values of a record: where the scanner found them, how every format hands them to the checks,
-//! and why a record has none because it is not JSON.
+//! The values of a record: where the scanner found them, how every format passes them to the
+//! checks, and why a record is not JSON.
 
 use super::number::{Decimal, Number};
 
@@ -34,7 +34,7 @@ impl<'a, F: Fn(usize) -> Value<'a>> Values<'a> for F {
     }
 }
 
-/// A text of a record, which is UTF-8, because the record was checked as a whole.
+/// A text of a record. It is UTF-8, because the record was checked as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a>(pub &'a [u8]);
 
@@ -46,10 +46,10 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value of a kind that is written as `span`, without quotes and escapes if it is a text.
+    /// The value of a kind that is written as `span`; a text comes without quotes and escapes.
     #[inline]
     pub(super) fn of(kind: Kind, span: &'a [u8], read: Option<Decimal>) -> Value<'a> {
-        // What is no UTF-8 was refused before.
+        // Invalid UTF-8 was refused before.
         let text = || std::str::from_utf8(span).unwrap_or_default();
         match kind {
             Kind::Missing => Value::Missing,
@@ -63,7 +63,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a message shows it.
+    /// The text to show in a message.
     pub(super) fn shown(self) -> &'a str {
         match self {
             Value::Missing | Value::Null => "null",
@@ -82,7 +82,7 @@ pub(super) enum Kind {
     True,
     False,
     Number,
-    /// `NaN`, `Infinity` or `-Infinity`, only within the prediction.
+    /// `NaN`, `Infinity` or `-Infinity`; only within the prediction.
     NotFinite,
     /// The span excludes the quotes.
     Text,
@@ -98,12 +98,12 @@ pub(super) struct Found {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// The value of a number that was read where it was found, where `decimals` is not [`UNREAD`].
+    /// The digits of a number that was already read; valid unless `decimals` is [`UNREAD`].
     pub digits: u64,
     pub decimals: u8,
 }
 
-/// In place of a number of decimals: the number was not read.
+/// Stands for the number of decimals of a number that was not read.
 const UNREAD: u8 = u8::MAX;
 
 impl Found {
@@ -120,7 +120,7 @@ impl Found {
         }
     }
 
-    /// Its value, if it is a number that was read.
+    /// The value of a number that was already read.
     #[inline(always)]
     pub fn read(&self) -> Option<Decimal> {
         let (digits, decimals) = (self.digits, self.decimals);
@@ -131,9 +131,9 @@ impl Found {
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {
     pub found: &'a [Found],
-    /// One per slot; only of texts with escapes.
+    /// Unescaped strings, one per slot; set only for texts with escapes.
     pub unescaped: &'a [String],
-    /// Where they were found.
+    /// The text that the positions refer to.
     pub bytes: &'a [u8],
 }
 
@@ -159,7 +159,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// The same, counted from `start` bytes before the text.
+    /// The same fault, with its position counted from `start` bytes before the text.
     pub fn behind(self, start: usize) -> Fault {
         Fault {
             at: start + self.at,

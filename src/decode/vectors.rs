@@ -1,5 +1,5 @@
 //! Reads files of probability vectors for `evaluate`: tables with the columns `p0` … `p{K−1}`,
-//! `label` and optionally `weight`, or what the command line calls them.
+//! `label` and optionally `weight`, or the names given on the command line.
 //!
 //! `label` is the true class: its index, from 0, or its name. As for scores, an invalid line ends
 //! the reading with file, line and remedy. [`read`] accepts both kinds of files.
@@ -67,8 +67,8 @@ fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Ta
     }
 }
 
-/// The scores and outcomes of a file of Parquet or Arrow, batch by batch, where they are plain
-/// columns of numbers; `None` of other files.
+/// The scores and outcomes of a file of Parquet or Arrow, batch by batch, if they are plain columns
+/// of numbers; `None` for other files.
 #[cfg(feature = "columnar")]
 pub fn plain_columns(path: &Path, columns: &Columns) -> Option<Result<Plain, ScoresError>> {
     let container = container_of(path)?;
@@ -90,7 +90,7 @@ fn table(name: &str, mut rows: Rows<'_>, columns: &Columns) -> Result<Table, Sco
     scores::read_rows(name, &mut rows, columns).map(Table::Scores)
 }
 
-/// Most classes of a file. A row with more is more likely a mistake.
+/// Most classes of a file. More are probably a mistake.
 const CLASSES_MAX: usize = 10_000;
 
 fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Table, ScoresError> {
@@ -230,7 +230,7 @@ mod tests {
             assert_eq!((v.row(0), v.outcome(0)), (&[0.7, 0.3][..], 1));
             assert_eq!(v.outcome(1), 0);
         }
-        // Where the names of classes are numbers, a number is a name.
+        // Class names that are whole numbers are not indices.
         let stars = Columns {
             classes: ["1", "2"].map(|s| (s.to_owned(), format!("p{s}"))).to_vec(),
             ..Columns::default()

@@ -1,4 +1,4 @@
-//! Eight bytes at a time: what the scanner, the layouts and the conversions ask of a word.
+//! Operations on words of eight bytes, for the scanner, the layouts and the conversions.
 //!
 //! A word holds eight bytes of a record, the first in its lowest byte. Marks lie in the top bit of
 //! a byte. The usual borrow trick marks the first byte of a kind exactly; marks above the first may
@@ -8,7 +8,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 const ZEROS: u64 = ONES * b'0' as u64;
 
-/// The word at `at`; `None` where fewer than eight bytes are left.
+/// The word at `at`; `None` if fewer than eight bytes are left.
 #[inline(always)]
 pub(super) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     let chunk = bytes.get(at..)?.first_chunk::<8>()?;
@@ -21,7 +21,7 @@ pub(super) fn halves(block: &[u8; 16]) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
-/// The word at `at`, filled up with zeros at the end, which no sound record holds.
+/// The word at `at`, filled with zeros at the end of the record; valid records hold no zero bytes.
 #[inline(always)]
 pub(super) fn word_or_zeros(bytes: &[u8], at: usize) -> u64 {
     match word_at(bytes, at) {
@@ -48,7 +48,7 @@ pub(super) fn before(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
-/// At most eight bytes as a word, and the bits of it that count.
+/// At most eight bytes as a word, and the mask of its bits that count.
 pub(super) fn masked(bytes: &[u8]) -> (u64, u64) {
     let (mut word, mut mask) = ([0; 8], [0; 8]);
     for (i, &byte) in bytes.iter().take(8).enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn masked(bytes: &[u8]) -> (u64, u64) {
     (u64::from_le_bytes(word), u64::from_le_bytes(mask))
 }
 
-/// Marks each byte that ends or breaks a string: a quote, a backslash, or below 0x20.
+/// Marks each byte that ends or breaks a string: a quote, a backslash, or a byte below 0x20.
 #[inline(always)]
 pub(super) fn special(word: u64) -> u64 {
     // With its second bit inverted a quote is 0x20 and follows the control characters; a space is
@@ -67,14 +67,15 @@ pub(super) fn special(word: u64) -> u64 {
     (low | slash) & !word & TOPS
 }
 
-/// Marks each byte that is no digit, every one exactly: no sum carries into the next byte.
+/// Marks each byte that is not a digit; all marks are exact, because no sum carries into the next
+/// byte.
 #[inline(always)]
 pub(super) fn no_digit(word: u64) -> u64 {
     let digit = word ^ ZEROS;
     (((digit & !TOPS) + ONES * (0x80 - 10)) | digit) & TOPS
 }
 
-/// Number of digits from `at` on.
+/// Number of digits starting at `at`.
 #[inline(always)]
 pub(super) fn digits_at(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
@@ -90,22 +91,22 @@ pub(super) fn digits_at(bytes: &[u8], at: usize) -> usize {
     end + more - at
 }
 
-/// The number that eight digits write, each given as its value.
+/// The number that eight digits form, each byte given as its value.
 #[inline(always)]
 fn eight(values: u64) -> u64 {
-    // Pairs, then fours, then all: each step adds ten, a hundred, ten thousand times the lower
+    // Combines pairs, then fours, then all eight: each step adds 10, 100 or 10,000 times the lower
     // half.
     let pairs = (values.wrapping_mul(10 * 0x100 + 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 * 0x1_0000 + 1) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000 * 0x1_0000_0000 + 1) >> 32
 }
 
-/// The number that the digits at the beginning of a word write, and how many they are.
+/// The number formed by the digits at the start of a word, and their count.
 #[inline(always)]
 pub(super) fn leading_digits(word: u64) -> (u64, usize) {
     let marks = no_digit(word);
     let n = before(marks);
-    // The digits move to the top, where the last of a number stands; zeros come in front of them.
+    // The digits move to the top of the word, where the last digit must be, with zeros below them.
     let values = (word ^ ZEROS).checked_shl(64 - 8 * n as u32);
     (eight(values.unwrap_or(0)), n)
 }

@@ -1,14 +1,14 @@
-//! Sizes that a damaged file claims, before the crates that read it ask for the memory.
+//! Refuses implausible sizes in damaged files before the crates that read them allocate the memory.
 //!
 //! These crates check most lengths against the available bytes, but not the claimed size of
-//! decompressed data: a page of Parquet of up to 2 GiB, a dictionary of as many values, a
+//! decompressed data: a page of Parquet of up to 2 GiB, a dictionary of as many values, or a
 //! compressed buffer of Arrow of any size. A size is refused here if it exceeds both a free
-//! allowance and [`RATIO_MAX`] times the bytes that it is decompressed from. A dictionary with more
-//! values than bytes is refused too. Anything that cannot be understood here is left to the crates,
-//! which report the fault.
+//! allowance and [`RATIO_MAX`] times the bytes from which it is decompressed. A dictionary with
+//! more values than bytes is refused too. Anything that cannot be understood here is left to the
+//! crates, which report the fault.
 //!
-//! Not checked, because it lies inside compressed data: the number of values that a page of
-//! delta-encoded strings claims.
+//! The number of values that a page of delta-encoded strings claims is not checked, because it lies
+//! inside compressed data.
 
 use super::container::Container;
 use crate::decode::frame::varint;
@@ -20,18 +20,18 @@ use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// Most that any codec but zstd makes of a byte: 1032 by deflate, 255 by LZ4, 22 by Snappy.
+/// Above the ratio of every codec but zstd: deflate reaches 1032, LZ4 255, Snappy 22.
 const RATIO_MAX: u64 = 1100;
 
-/// Free allowance of a page of Parquet, whose writers aim at 1 MiB. Its memory may be filled at
-/// once.
+/// Free allowance of a page of Parquet, whose writers aim at 1 MiB. The crate may allocate it all
+/// at once.
 const PAGE_BYTES_FREE: u64 = 64 << 20;
 
 /// Free allowance of a buffer of Arrow. A buffer is a whole column of a batch, and zstd compresses
 /// it to very few bytes if all values are equal. Its memory is filled as it is decompressed.
 const BUFFER_BYTES_FREE: u64 = 1 << 30;
 
-/// Bytes of the end of a Parquet file: length of the metadata, and the mark.
+/// Bytes at the end of a Parquet file: the length of the metadata, and the magic.
 const PARQUET_TAIL: u64 = 8;
 
 /// A file of Parquet whose page headers are checked as they are read.
@@ -69,18 +69,18 @@ fn fault(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-/// What the header of a page says of sizes, as far as it could be read.
+/// The sizes in the header of a page, as far as it could be read.
 #[derive(Debug, Default, PartialEq)]
 struct PageSizes {
     uncompressed: Option<i64>,
     compressed: Option<i64>,
-    /// Values of a dictionary.
+    /// Number of values in a dictionary.
     values: Option<i64>,
 }
 
 impl PageSizes {
-    /// Of the struct `PageHeader` in Thrift's compact protocol: fields 2 and 3, and field 1 of
-    /// field 7.
+    /// Reads fields 2 and 3, and field 1 of field 7, of the struct `PageHeader` in Thrift's compact
+    /// protocol.
     fn of(bytes: &[u8]) -> PageSizes {
         const STRUCT: u8 = 12;
         let (mut at, mut id, mut inside) = (0, 0, false);
@@ -96,7 +96,7 @@ impl PageSizes {
                 step => id + step,
             };
             match kind {
-                // Whole numbers.
+                // Integers.
                 4..=6 => {
                     let value = varint(bytes, &mut at);
                     match (inside, id) {
@@ -107,7 +107,7 @@ impl PageSizes {
                     }
                 }
                 STRUCT if id == 7 && !inside => (inside, id) = (true, 0),
-                // The rest says nothing of sizes.
+                // The rest contains no sizes.
                 _ => break,
             }
         }
@@ -118,7 +118,7 @@ impl PageSizes {
         let (Some(uncompressed), Some(compressed)) = (self.uncompressed, self.compressed) else {
             return Ok(());
         };
-        // The crate refuses negative ones.
+        // The crate refuses negative sizes.
         let [uncompressed, compressed] = [uncompressed, compressed].map(|n| n.max(0) as u64);
         if !is_possible(uncompressed, compressed, PAGE_BYTES_FREE) {
             let what = format!("a page of {compressed} bytes is said to become {uncompressed}");
@@ -137,7 +137,7 @@ fn is_possible(becomes: u64, bytes: u64, free: u64) -> bool {
     becomes <= free.max(bytes.saturating_mul(RATIO_MAX))
 }
 
-/// Checks the buffers of all batches of a file of Arrow, and goes back to its start.
+/// Checks the buffers of all batches of a file of Arrow, and returns to its start.
 pub(super) fn check_arrow(file: &File, container: Container) -> std::result::Result<(), String> {
     let mut arrow = Arrow {
         length: file.len(),
@@ -152,7 +152,7 @@ pub(super) fn check_arrow(file: &File, container: Container) -> std::result::Res
     found.map_err(|e| e.to_string())?.map_or(Ok(()), Err)
 }
 
-/// What is wrong with sizes, if anything.
+/// The problem found with the sizes, if any.
 type Finding = io::Result<Option<String>>;
 
 struct Arrow<'f> {
@@ -161,7 +161,7 @@ struct Arrow<'f> {
 }
 
 impl Arrow<'_> {
-    /// Batches by the blocks of the footer.
+    /// Checks the batches listed in the footer.
     fn check_file(&mut self) -> Finding {
         let mut tail = [0; 10];
         let Some(tail_at) = self.length.checked_sub(10) else {
@@ -187,8 +187,8 @@ impl Arrow<'_> {
         Ok(None)
     }
 
-    /// The message of a block is read as the crate reads it: from the start of the block, whatever
-    /// its lengths say.
+    /// Checks the message of a block. Like the crate, reads it from the start of the block and
+    /// ignores its claimed lengths.
     fn check_block(&mut self, block: &Block) -> Finding {
         let lengths = [
             block.offset(),
@@ -206,7 +206,7 @@ impl Arrow<'_> {
         }
         for bytes in [head, whole] {
             let bytes = self.bytes(at, bytes as usize)?;
-            // Before the message stand its length and, since 2019, a mark.
+            // The message follows its length and, since 2019, a marker.
             let start = if bytes.starts_with(&[0xff; 4]) { 8 } else { 4 };
             if let Some(Ok(message)) = bytes.get(start..).map(root_as_message) {
                 return self.check_batch(&message, at + head);
@@ -215,7 +215,7 @@ impl Arrow<'_> {
         Ok(None)
     }
 
-    /// Messages one after the other.
+    /// Checks messages one after another.
     fn check_stream(&mut self) -> Finding {
         let mut at = 0;
         while self.holds(at, 8) {
@@ -256,8 +256,7 @@ impl Arrow<'_> {
             }
             let head = self.bytes(at, 8)?;
             let becomes = head.try_into().map_or(0, i64::from_le_bytes);
-            // -1 says that the buffer is not compressed after all; the crate refuses other negative
-            // sizes.
+            // -1 marks an uncompressed buffer; the crate refuses other negative sizes.
             if !is_possible(becomes.max(0) as u64, bytes, BUFFER_BYTES_FREE) {
                 let what = format!("a buffer of {bytes} bytes is said to become {becomes}");
                 return Ok(Some(what));
@@ -270,7 +269,7 @@ impl Arrow<'_> {
         at.checked_add(bytes).is_some_and(|end| end <= self.length)
     }
 
-    /// Bytes that the file holds.
+    /// Reads bytes at a position; an error if the file is too short.
     fn bytes(&mut self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut read = vec![0; bytes];
         self.reader.seek(SeekFrom::Start(at))?;

@@ -9,16 +9,16 @@ use arrow_schema::{DataType, FieldRef, Fields};
 
 /// Values of a batch, one for each of its rows.
 pub(in super::super) struct Column {
-    /// The values; of an element of a list all its elements.
+    /// The values. For an element of a list, the values of all elements.
     pub values: ArrayRef,
-    /// Rows without a value, here or in what contains it.
+    /// Rows without a value, in this column or in one that contains it.
     pub nulls: Option<NullBuffer>,
-    /// Place of each row's value in `values`; `None` where rows are in order.
+    /// Place of each row's value in `values`; `None` if the values are in the order of rows.
     places: Option<Vec<usize>>,
 }
 
 impl Column {
-    /// The column at a path; `None` where there is none.
+    /// The column at a path; `None` if there is none.
     pub fn of(batch: &RecordBatch, path: &str) -> Option<Column> {
         let schema = batch.schema();
         let (at, rest) = step(schema.fields(), path)?;
@@ -26,7 +26,7 @@ impl Column {
         column.below(rest)
     }
 
-    /// The type of what is at a path.
+    /// The type of the field at a path.
     pub fn type_at(fields: &Fields, path: &str) -> Option<DataType> {
         let (at, rest) = step(fields, path)?;
         type_below(fields[at].data_type(), rest)
@@ -37,7 +37,7 @@ impl Column {
         if nulls.as_ref().is_some_and(|n| n.null_count() == 0) {
             nulls = None;
         }
-        // A dictionary without values has null keys alone.
+        // A dictionary without values has only null keys.
         let dictionary = array.as_any_dictionary_opt();
         match dictionary.filter(|d| !d.values().is_empty()) {
             Some(dictionary) => Column {
@@ -70,7 +70,7 @@ impl Column {
         }
     }
 
-    /// The element at a place of the list of each row; no value where the list is shorter.
+    /// The element at a place of the list of each row; a row whose list is shorter has no value.
     fn element(self, place: usize) -> Option<Column> {
         if self.places.is_some() {
             return None;
@@ -110,12 +110,12 @@ impl Column {
         self.nulls.as_ref().is_none_or(|n| n.is_valid(row))
     }
 
-    /// The values in the order of rows, if they are.
+    /// The values, if they are in the order of rows.
     pub fn in_order(&self) -> Option<&ArrayRef> {
         self.places.is_none().then_some(&self.values)
     }
 
-    /// The text of a row; empty without a value.
+    /// Writes the text of a row; empty without a value.
     pub fn cell(&self, row: usize, text: &mut String) {
         text.clear();
         if self.has(row) {
@@ -123,7 +123,7 @@ impl Column {
         }
     }
 
-    /// Writes the value of a row as JSON has it, text without quotes.
+    /// Writes the value of a row as JSON, text without quotes.
     pub fn write(&self, row: usize, text: &mut String) -> Kind {
         if !self.has(row) {
             return Kind::Null;
@@ -131,13 +131,13 @@ impl Column {
         value::write(&self.values, self.place(row), false, text)
     }
 
-    /// Milliseconds since 1970 of a time, and whether it is a moment rather than a wall clock.
+    /// Milliseconds since 1970 of the time in a row, and whether its type has a time zone.
     pub fn time_ms(&self, row: usize) -> Option<(i64, bool)> {
         self.has(row)
             .then(|| value::time_ms(&self.values, self.place(row)))?
     }
 
-    /// Items of the list of a row; `None` where it is no list.
+    /// Number of items of the list in a row; `None` if it is not a list.
     pub fn items(&self, row: usize) -> Option<usize> {
         self.has(row)
             .then(|| list(&self.values, self.place(row)))?
@@ -149,7 +149,7 @@ impl Column {
     }
 }
 
-/// Begin and length of the list of a row.
+/// Start and length of the list in a row.
 fn list(values: &ArrayRef, row: usize) -> Option<(usize, usize)> {
     let range = |start: usize, end: usize| (start, end - start);
     match values.data_type() {
@@ -169,8 +169,8 @@ fn list(values: &ArrayRef, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The field that a path begins with, and the rest of the path: the whole path is tried as a name
-/// first.
+/// The field at the start of a path, and the rest of the path. The whole path is first tried as a
+/// name.
 fn step<'p>(fields: &Fields, path: &'p str) -> Option<(usize, Option<&'p str>)> {
     let named = |name: &str| fields.iter().position(|f: &FieldRef| f.name() == name);
     if let Some(at) = named(path) {

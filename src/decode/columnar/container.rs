@@ -1,4 +1,4 @@
-//! Which kind of file it is, by its first bytes.
+//! Detects the kind of a file by its first bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,15 +8,15 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Container {
     Parquet,
-    /// Arrow IPC with a footer, which Feather is since its second version.
+    /// Arrow IPC with a footer, as Feather is since version 2.
     ArrowFile,
-    /// Arrow IPC without one.
+    /// Arrow IPC without a footer.
     ArrowStream,
 }
 
 impl Container {
-    /// The kind of a file; `None` of text, where it cannot be opened, and of a named pipe: what is
-    /// read of one is gone.
+    /// The kind of a file. `None` for text, for a file that cannot be opened, and for a named pipe,
+    /// whose bytes can be read only once.
     pub fn of(path: &Path) -> Option<Container> {
         if !path.metadata().ok()?.is_file() {
             return None;
@@ -31,14 +31,14 @@ impl Container {
         match start {
             [b'P', b'A', b'R', b'1', ..] => Some(Container::Parquet),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Container::ArrowFile),
-            // The mark before each message of a stream; no text in UTF-8 begins so.
+            // The marker before each message of a stream; no UTF-8 text begins like this.
             [0xff, 0xff, 0xff, 0xff, ..] => Some(Container::ArrowStream),
             _ => None,
         }
     }
 }
 
-/// A file as messages name it.
+/// The name of a file in messages.
 pub(in super::super) fn shown(path: &Path) -> String {
     match path == Path::new("-") {
         true => "standard input".to_owned(),
@@ -46,7 +46,7 @@ pub(in super::super) fn shown(path: &Path) -> String {
     }
 }
 
-/// What to say where this binary cannot read such a file.
+/// The message for a file that this binary cannot read.
 #[cfg(not(feature = "columnar"))]
 pub(in super::super) fn refusal(path: &Path) -> String {
     format!(

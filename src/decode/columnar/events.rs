@@ -1,9 +1,9 @@
 //! Rows of a table in columns as events or outcomes, for `replay`.
 //!
 //! Column names are field paths. A class map is a struct, or one column per class, named
-//! `path.class`. A column of times knows its unit, so it becomes what the configured unit asks for:
-//! text for `rfc3339`, else the number of that unit since 1970 (of a wall clock without a time zone
-//! as if it were UTC).
+//! `path.class`. A column of times has its own unit and is converted to the configured one: text
+//! for `rfc3339`, otherwise the number of that unit since 1970. A time without a time zone counts
+//! as UTC.
 
 use super::super::file::places::Places;
 use super::super::file::row::{FileError, Row, Rows};
@@ -12,7 +12,7 @@ use super::super::value::{Kind, Value};
 use super::{Batches, Opened, value};
 use std::path::Path;
 
-/// What a column holds in the current row.
+/// The value of a column in the current row.
 #[derive(Clone)]
 struct Slot {
     kind: Kind,
@@ -23,9 +23,9 @@ pub(in super::super) struct Columnar {
     batches: Batches,
     /// Number of the row in the file.
     number: u64,
-    /// Rows in all, where the file says so.
+    /// Number of rows in all, if the file has it.
     total: Option<u64>,
-    /// Unit in which a column of times is asked for, by column.
+    /// The configured unit of each column of times, by column.
     times: Vec<Option<TimeUnit>>,
     slots: Vec<Slot>,
     places: Places,
@@ -121,12 +121,12 @@ impl Rows for Columnar {
 
 impl Slot {
     fn value(&self) -> Value<'_> {
-        // Nothing is escaped outside of arrays and objects.
+        // Only values in arrays and objects are escaped.
         Value::of(self.kind, self.text.as_bytes(), None)
     }
 }
 
-/// A time as the unit asks for it.
+/// Writes a time in the configured unit.
 fn write_time((ms, zoned): (i64, bool), unit: TimeUnit, text: &mut String) -> Kind {
     use super::super::sink;
     match unit {

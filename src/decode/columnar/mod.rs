@@ -1,21 +1,21 @@
 //! Tables in columns: Parquet, and Arrow IPC as a file (Feather) or a stream.
 //!
-//! A file is known by its first bytes, not by its name. It is read batch by batch, and of each
-//! batch only the wanted columns, so memory does not grow with the file: a batch of Parquet has
-//! [`BATCH_ROWS`] rows; one of Arrow is what its writer made it.
+//! A file is known by its first bytes, not by its name. It is read batch by batch, only the wanted
+//! columns, so memory does not grow with the file: a batch of Parquet has [`BATCH_ROWS`] rows; one
+//! of Arrow has the size that its writer chose.
 //!
 //! A wanted column is named by its own name, or by a path into structs (`payload.score`) and lists
 //! (`probs.0`). A value becomes the text that JSON would have for it, by the same functions as
-//! Avro's and Protobuf's values ([`value`]), so the checks behind are those of every other format.
-//! Where scores and labels are plain numbers they are read as slices, without a text ([`plain`]).
+//! Avro's and Protobuf's values ([`value`]), so the same checks follow as for every other format.
+//! Scores and labels that are plain numbers are read as slices, without text ([`plain`]).
 //!
 //! The crates that read these formats panic on some damaged files. Such a panic ends the reading
-//! with an error like any other damage. Sizes that would ask for more memory than there is are
-//! refused before ([`bounds`]).
+//! with an error like any other damage. [`bounds`] first refuses sizes that would ask for too much
+//! memory.
 //!
 //! | file | reads |
 //! |---|---|
-//! | [`container`] | which kind of file it is |
+//! | [`container`] | the kind of a file |
 //! | [`standard_input`] | standard input, as a file |
 //! | [`bounds`] | sizes that a damaged file claims |
 //! | [`column`] | a column of a batch, by its path |
@@ -40,7 +40,7 @@ pub(super) mod plain;
 #[cfg(feature = "columnar")]
 mod value;
 
-/// The kind of a file or of standard input, which is `-`; `None` of text, and where it cannot be
+/// The kind of a file or of standard input, which is `-`; `None` for text, or if it cannot be
 /// opened.
 pub(super) fn container_of(path: &Path) -> Option<Container> {
     match path == Path::new("-") {
@@ -69,15 +69,15 @@ mod open {
     use std::fs::File;
     use std::path::{Path, PathBuf};
 
-    /// Rows of a batch of Parquet.
+    /// Rows in a batch of Parquet.
     const BATCH_ROWS: usize = 16_384;
 
-    /// A file whose columns are known.
+    /// An opened file with its schema.
     pub(in super::super) struct Opened {
         path: PathBuf,
         container: Container,
         schema: SchemaRef,
-        /// Rows in all, where the file says so.
+        /// Number of rows in all, if the file has it.
         pub rows: Option<u64>,
     }
 
@@ -86,7 +86,7 @@ mod open {
         batches: Box<dyn RecordBatchReader>,
         columns: Vec<String>,
         name: String,
-        /// Rows of the batches before the current one, and of it.
+        /// Rows of the batches before the current one, and of the current one.
         done: u64,
         rows: usize,
         /// The batch that is read row by row, and its current row.
@@ -95,7 +95,7 @@ mod open {
     }
 
     impl Opened {
-        /// Reads what columns there are.
+        /// Opens a file and reads its schema.
         pub fn new(path: &Path, container: Container) -> Result<Opened, String> {
             guarded(path, || Opened::open(path, container))
         }
@@ -149,7 +149,7 @@ mod open {
             )
         }
 
-        /// Items of the first list of a column; `None` where it holds no lists, or no row has one.
+        /// Items of the first list of a column; `None` if it holds no lists, or no row has one.
         pub fn items(&self, path: &str) -> Result<Option<usize>, String> {
             if !self.is_list(path) {
                 return Ok(None);
@@ -164,7 +164,7 @@ mod open {
             Ok(None)
         }
 
-        /// Reads the wanted columns, which are there; their order is kept.
+        /// Reads the wanted columns, which must exist, in this order.
         pub fn read(&self, columns: &[String]) -> Result<Batches, String> {
             let path = &self.path;
             for column in columns {
@@ -216,7 +216,8 @@ mod open {
     }
 
     impl Batches {
-        /// The columns of the batch with the next row, and where it is there; `None` at the end.
+        /// The columns of the batch with the next row, and the row's place in it; `None` at the
+        /// end.
         pub fn next_row(&mut self) -> Result<Option<(&[Column], usize)>, String> {
             self.row += 1;
             if self.row >= self.rows {
@@ -228,7 +229,7 @@ mod open {
             Ok(Some(self.current()))
         }
 
-        /// The same of the current row.
+        /// The columns of the batch with the current row, and the row's place in it.
         pub fn current(&self) -> (&[Column], usize) {
             (&self.batch, self.row)
         }
@@ -264,7 +265,7 @@ mod open {
             Ok(None)
         }
 
-        /// Rows of the current batch.
+        /// Number of rows of the current batch.
         pub fn rows(&self) -> usize {
             self.rows
         }
@@ -275,7 +276,7 @@ mod open {
         }
     }
 
-    /// Refuses a file whose wanted columns have a compression that is not read.
+    /// Refuses a file whose wanted columns have an unsupported compression.
     fn check_compression(
         path: &Path,
         file: &ParquetMetaData,
@@ -297,13 +298,13 @@ mod open {
         Ok(())
     }
 
-    /// A panic of a reader on a damaged file is an error.
+    /// Turns a panic of a reader on a damaged file into an error.
     fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
         read.unwrap_or_else(|_| Err(damaged(path, &"its parts contradict each other")))
     }
 
-    /// The file at its start.
+    /// Opens the file at its start.
     fn file(path: &Path, container: Container) -> Result<File, String> {
         if path == Path::new("-") {
             return standard_input::file(container).map_err(|e| {
@@ -363,7 +364,7 @@ mod open {
             let said = |name: &str| opened.read(&[name.to_owned()]).err().unwrap_or_default();
             let twice = said("score");
             assert!(twice.contains("two columns named 'score'"), "{twice}");
-            // The other one is read, of a file that is not there.
+            // The other column is accepted, so opening the missing file fails.
             let once = said("label");
             assert!(once.contains("cannot open"), "{once}");
         }

@@ -1,8 +1,8 @@
-//! Scores and labels as slices, for `evaluate`: what needs no text on the way.
+//! Scores and labels as slices, for `evaluate`, when they need no conversion to text.
 //!
-//! A column of floats, and one of booleans or numbers that are 0 and 1, are read from their
-//! buffers. Everything else (text, decimals, dictionaries, weights, clusters, vectors) goes row by
-//! row, as CSV does, with the same results.
+//! A column of floats, and one of booleans or of the numbers 0 and 1, are read from their buffers.
+//! Everything else (text, decimals, dictionaries, weights, clusters, vectors) is read row by row,
+//! like CSV, with the same results.
 
 use super::super::columns::{Columns, Labels};
 use super::super::scores::parse_score;
@@ -26,7 +26,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The two columns, if they alone are wanted, and both are plain.
+    /// The two columns, if no others are wanted and both are plain.
     pub(in super::super) fn of(
         name: &str,
         file: Opened,
@@ -84,8 +84,8 @@ impl Plain {
         Ok(Some((&self.scores, &self.labels)))
     }
 
-    /// Reads a batch by the checks that every format passes: they find the first row at fault, and
-    /// its words.
+    /// Reads a batch with the checks of every format, which find the first invalid row and its
+    /// message.
     fn by_row(&mut self, score: &Column, label: &Column) -> Result<(), ScoresError> {
         self.scores.clear();
         self.labels.clear();
@@ -105,13 +105,13 @@ impl Plain {
     }
 }
 
-/// Appends the scores; `false` where one is missing or none.
+/// Appends the scores; `false` if one is missing or not a number.
 fn floats(column: &Column, out: &mut Vec<f64>) -> bool {
     let (Some(values), None) = (column.in_order(), &column.nulls) else {
         return false;
     };
     match values.data_type() {
-        // The sum with 0 makes -0 a 0.
+        // Adding 0 turns -0 into 0.
         DataType::Float64 => {
             out.extend(
                 values
@@ -130,7 +130,7 @@ fn floats(column: &Column, out: &mut Vec<f64>) -> bool {
     out.iter().all(|z| (0.0..=1.0).contains(z))
 }
 
-/// Appends the outcomes; `false` where one is missing, or neither 0 nor 1.
+/// Appends the outcomes; `false` if one is missing, or is neither 0 nor 1.
 fn truths(column: &Column, out: &mut Vec<bool>) -> bool {
     let (Some(values), None) = (column.in_order(), &column.nulls) else {
         return false;

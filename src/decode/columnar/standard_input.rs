@@ -1,8 +1,8 @@
-//! Standard input with Parquet or Arrow: copied to a file, because both are read from their ends.
+//! Standard input with Parquet or Arrow, copied to a file because both are read from the end.
 //!
-//! The file is in the folder for temporary files (`TMPDIR`), belongs to this user alone, and has no
-//! name as soon as it is open, so nothing is left of it however the process ends. It is kept for
-//! the life of the process: standard input can be read once, and the same file may be opened again.
+//! The file is in the folder for temporary files (`TMPDIR`) and only this user can access it. It is
+//! unlinked once open, so it disappears however the process ends. It is kept until then: standard
+//! input can be read once, and the same file may be opened again.
 
 use super::container::Container;
 use parking_lot::Mutex;
@@ -11,11 +11,10 @@ use std::io::{self, BufRead};
 #[cfg(feature = "columnar")]
 use std::io::{Seek, SeekFrom};
 
-/// The copy, once there is one, and its kind.
+/// The copy, once made, and its kind.
 static COPY: Mutex<Option<(Container, File)>> = Mutex::new(None);
 
-/// The kind of what comes from standard input, read off its first bytes, which stay to be read;
-/// `None` of text.
+/// The kind of file on standard input, by its first bytes, which are not consumed; `None` for text.
 pub(super) fn container() -> Option<Container> {
     let copy = COPY.lock();
     match &*copy {
@@ -24,7 +23,7 @@ pub(super) fn container() -> Option<Container> {
     }
 }
 
-/// A copy of all that comes from standard input, at its start. Handles of it share one position.
+/// A copy of all standard input, positioned at its start. Its handles share one position.
 #[cfg(feature = "columnar")]
 pub(super) fn file(container: Container) -> io::Result<File> {
     let mut copy = COPY.lock();

@@ -1,9 +1,9 @@
-//! A value of a column as the text that JSON has for it.
+//! A value of a column as JSON text.
 //!
-//! Numbers keep their bits: a float of 32 bits is the double that it equals, a decimal its digits.
-//! A value of a dictionary is what its key stands for. A time is RFC 3339 text: with `Z` where the
-//! type has a time zone, without an offset where it has none. Lists and structs are arrays and
-//! objects. Bytes are text if they are UTF-8.
+//! Numbers are exact: a 32-bit float becomes the double that it equals, and a decimal keeps its
+//! digits. A dictionary key becomes its value. A time becomes RFC 3339 text: with `Z` if the type
+//! has a time zone, otherwise without an offset. Lists and structs are arrays and objects. Bytes
+//! are text if they are UTF-8.
 
 use crate::decode::sink;
 use crate::decode::value::Kind;
@@ -45,8 +45,8 @@ pub(super) fn is_known(kind: &DataType) -> bool {
     }
 }
 
-/// Writes the value at a place; text has quotes inside an array or object. `Missing` of a type that
-/// is not known.
+/// Writes the value at a place; text has quotes inside an array or object. `Missing` for an unknown
+/// type.
 pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut String) -> Kind {
     if values.is_null(at) {
         return sink::null(text);
@@ -125,7 +125,8 @@ fn items(items: &ArrayRef, text: &mut String) -> Kind {
     Kind::Array
 }
 
-/// Bytes that are not text are an array of numbers, which every check refuses with its content.
+/// Writes bytes. Bytes that are not text become an array of numbers, which every check refuses and
+/// shows.
 fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Kind {
     match std::str::from_utf8(bytes) {
         Ok(s) => sink::string(s, quoted, text),
@@ -136,7 +137,7 @@ fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Kind {
     }
 }
 
-/// Milliseconds since 1970 of a time, and whether the type has a time zone; `None` of other types.
+/// Milliseconds since 1970 of a time, and whether the type has a time zone; `None` for other types.
 pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
     let (ms, zoned) = match values.data_type() {
         DataType::Timestamp(unit, zone) => {
@@ -162,8 +163,8 @@ pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
     Some((ms, zoned))
 }
 
-/// A time as text; one outside the years 1970 to 9999 stays a number, which no time check accepts
-/// as text.
+/// A time as text; one outside the years 1970 to 9999 stays a number, which no check of a text time
+/// accepts.
 pub(super) fn rfc3339((ms, zoned): (i64, bool)) -> String {
     if !(0..YEAR_10000_MS).contains(&ms) {
         return ms.to_string();

@@ -18,10 +18,10 @@ pub(super) struct Csv {
     row: csv::StringRecord,
     /// Columns of the header.
     width: usize,
-    /// Line of the row, and why it cannot be read.
+    /// Line of the current row, and why it cannot be read, if so.
     at: (u64, Option<String>),
     places: Places,
-    /// Rows that were kept, each with its line and why it cannot be read.
+    /// Kept rows, each with its line and why it cannot be read, if so.
     kept: Vec<((u64, Option<String>), csv::StringRecord)>,
 }
 
@@ -110,7 +110,8 @@ impl Rows for Csv {
         let row = &self.row;
         let content = match &self.at.1 {
             Some(why) => Err(Rejection::new(Reason::Malformed, why.clone())),
-            // As in the header, and as `evaluate` reads cells: many write `, ` between them.
+            // Trimmed like the header, and like cells in `evaluate`: many programs write `, `
+            // between cells.
             None => self
                 .places
                 .content(|column| match row.get(column).map(str::trim) {

@@ -9,7 +9,7 @@ use crate::collect::Reason;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// What some programs begin a file with.
+/// The byte order mark that some programs write first.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Json {
@@ -19,7 +19,7 @@ pub(super) struct Json {
     bytes_max: usize,
     line: Vec<u8>,
     number: u64,
-    /// Lines that were kept, with their numbers.
+    /// Kept lines, with their numbers.
     kept: Vec<(u64, Vec<u8>)>,
 }
 
@@ -44,7 +44,7 @@ impl Json {
 
     fn content(&mut self) -> Result<Content<'_>, Rejection> {
         if self.line.len() > self.bytes_max {
-            // The rest of it was skipped.
+            // The rest of the line was skipped.
             let most = self.bytes_max;
             let why = format!(
                 "the line has more than `record_bytes_max` = {most} bytes; shorten it or raise the limit"
@@ -52,7 +52,7 @@ impl Json {
             return Err(Rejection::new(Reason::TooLarge, why));
         }
         if let Some(events) = &mut self.events {
-            // Whether it is an event is asked first: what it borrows cannot be let go of again.
+            // Decoded twice: the borrow of a first result could not be released to try an outcome.
             let joined = self.outcomes.is_some();
             let other = joined
                 && events
@@ -78,7 +78,8 @@ impl Rows for Json {
         loop {
             self.number += 1;
             self.line.clear();
-            // One byte more than allowed tells a line that is too long from one that just fits.
+            // One byte above the limit distinguishes a line that is too long from one that just
+            // fits.
             let limit = self.bytes_max as u64 + 2;
             let n = (&mut self.input)
                 .take(limit)
@@ -121,7 +122,7 @@ impl Rows for Json {
     }
 }
 
-/// Whether a line begins an array of objects, or is the begin of an array alone.
+/// Whether a line begins an array of objects, or consists only of the start of an array.
 fn is_array_of_objects(line: &[u8]) -> bool {
     let inside = line.trim_ascii().strip_prefix(b"[");
     inside.is_some_and(|inside| matches!(inside.trim_ascii_start().first(), None | Some(b'{')))

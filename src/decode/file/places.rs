@@ -1,4 +1,4 @@
-//! Where the fields of events and outcomes are in a table, whose columns are called as their paths.
+//! Finds the fields of events and outcomes in a table, whose columns are named by their paths.
 //!
 //! A class map is one column, or one column per class, named `path.class`. In a table of both kinds
 //! a row without a prediction is an outcome.
@@ -23,17 +23,17 @@ pub(in crate::decode) struct Places {
     outcomes: Option<Looked>,
     /// Columns of a class map with one column per class, in the order of the classes.
     spread: Vec<usize>,
-    /// The class map as a JSON array.
+    /// The class map, written as a JSON array.
     vector: String,
     buffers: Buffers,
 }
 
-/// Most columns of classes in a message.
+/// Most class columns to name in a message.
 const CLASSES_SHOWN: usize = 4;
 
 impl Places {
-    /// Asks for the column of each path. `missing` says of a path that it has no column and must
-    /// have one.
+    /// Finds the column of each path. `missing` makes the error for a path that has no column but
+    /// needs one.
     pub fn new(
         events: Option<&DecodeOptions>,
         outcomes: Option<&OutcomeOptions>,
@@ -109,8 +109,8 @@ impl Places {
         record.map(Content::Outcome)
     }
 
-    /// The columns of a class map as a JSON array. What is no number is quoted, so that it is
-    /// refused by the same check as anywhere.
+    /// Joins the columns of a class map into a JSON array. A value that is not a number is quoted,
+    /// so that the usual check refuses it.
     fn join_spread<'a>(&mut self, value: impl Fn(usize) -> Value<'a>) {
         if self.spread.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl Places {
     }
 }
 
-/// The columns that a map of classes may have in place of its own.
+/// The columns that may replace the single column of a class map, for messages.
 fn or_columns(prediction: &PredictionField, classes: &[String]) -> String {
     let PredictionField::ClassMap(path) = prediction else {
         return String::new();

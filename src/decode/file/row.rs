@@ -1,4 +1,4 @@
-//! What is read of a file: rows, and why one or the whole file cannot be read.
+//! The rows of a file, and why a row or the whole file cannot be read.
 
 use crate::collect::{Event, OutcomeRecord, Reason};
 use crate::decode::options::DecodeOptionsError;
@@ -39,13 +39,13 @@ pub(in crate::decode) trait Rows {
 
     fn row(&mut self) -> Row<'_>;
 
-    /// Keeps the current row in memory, behind those that were kept before.
+    /// Keeps the current row in memory, after the rows kept before.
     fn keep(&mut self);
 
-    /// Makes a row that was kept the current one, once.
+    /// Makes a kept row the current one. Each row can be recalled once.
     fn recall(&mut self, kept: usize);
 
-    /// Share of the rows that were read, where the file says how many there are.
+    /// Share of the rows that were read, if the file has their number.
     fn share(&self) -> Option<f64> {
         None
     }
@@ -66,7 +66,7 @@ pub(super) fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> F
     FileError::Io(format!("{}:{line}: {error}", path.display()))
 }
 
-/// A file that is read neither for events nor for outcomes, which is not possible.
+/// The rejection of a row in a file read neither for events nor for outcomes, which cannot happen.
 pub(super) fn nothing() -> Rejection {
     Rejection::new(
         Reason::MissingField,

@@ -5,7 +5,7 @@ use crate::decode::scan::Scanner;
 use crate::decode::value::{Found, Kind};
 use crate::decode::words;
 
-/// In place of a slot: the value is not wanted.
+/// Stands for the slot of a value that is not wanted.
 pub(super) const UNWANTED: usize = usize::MAX;
 /// Longest name to remember.
 const NAME_MAX: usize = 64;
@@ -17,7 +17,8 @@ const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
 pub(super) struct LayoutField {
     /// The bytes in front of the value.
     before: Literal,
-    /// The same with the name that is remembered and its quotes, and how long it is.
+    /// The bytes in front of the value with the remembered name and its quotes, and the length of
+    /// the name.
     name: Option<(Literal, usize)>,
     slot: usize,
     /// A bit for the slot.
@@ -26,21 +27,21 @@ pub(super) struct LayoutField {
 
 /// Bytes that records have in common.
 pub(super) struct Literal {
-    /// The first sixteen in two words.
+    /// The first sixteen bytes in two words.
     first: [u64; 2],
-    /// The bits of the words that count.
+    /// The bits of these words that count.
     masks: [u64; 2],
     /// The words that follow, each with the bits that count.
     more: Box<[(u64, u64)]>,
     pub length: usize,
 }
 
-/// What fields say beside the values.
+/// The findings of fields beside the values.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By slot, whether the value is the name that is remembered.
+    /// By slot, whether the value is the remembered name.
     pub same: u64,
-    /// Some value is not as most are: it may be a text with escapes.
+    /// Some value is unusual: it may be a text with escapes.
     pub unusual: bool,
 }
 
@@ -57,7 +58,7 @@ impl Literal {
         }
     }
 
-    /// What follows these bytes; `None` where others are in their place.
+    /// What follows these bytes; `None` if others are in their place.
     #[inline(always)]
     pub fn strip<'r>(&self, rest: &'r [u8]) -> Option<&'r [u8]> {
         let Some((block, more)) = rest.split_first_chunk::<16>() else {
@@ -109,12 +110,12 @@ impl LayoutField {
         }
     }
 
-    /// A bit for its slot, if it is wanted.
+    /// The bit of its slot; 0 if the value is not wanted.
     pub fn bit(&self) -> u64 {
         self.bit
     }
 
-    /// Remembers the text of a record as the name that most have, if it is one.
+    /// Remembers the text of a record as the name that most records have, if it is a text.
     pub fn remember(&mut self, record: &[u8], found: &[Found]) {
         let found = found.get(self.slot).filter(|f| f.kind == Kind::Text);
         self.name = found.and_then(|f| {
@@ -125,8 +126,8 @@ impl LayoutField {
         });
     }
 
-    /// Finds the value of a record in what is left of it and sets its slot; answers what follows.
-    /// `None` where other bytes are in front of the value, or where it is none.
+    /// Finds the value at the start of `rest`, the remainder of the record, and sets its slot.
+    /// Returns what follows; `None` if other bytes precede the value, or if it is invalid.
     #[inline(always)]
     pub fn find<'r>(
         &self,
@@ -152,7 +153,7 @@ impl LayoutField {
             Some((value, length)) => (value, rest.get(length..)?),
             None => {
                 seen.unusual = true;
-                // Where no value is lenient, `lenient` is no slot.
+                // If no value is lenient, `lenient` is not a slot.
                 let lenient = self.slot == lenient && self.slot != UNWANTED;
                 let (value, end) = other(record, at, lenient)?;
                 if let Some(slot) = found.get_mut(self.slot) {
@@ -172,9 +173,9 @@ impl LayoutField {
     }
 }
 
-/// Reads a common kind of value at the begin of `rest`: a text without escapes, a number without
-/// sign and exponent, or a word. Returns it as if the record began there, with its length; `None`
-/// leaves it to the scanner.
+/// Reads a common kind of value at the start of `rest`: a text without escapes, a number without
+/// sign and exponent, or a word. Returns the value, with positions relative to `rest`, and its
+/// length; `None` leaves it to the scanner.
 #[inline(always)]
 fn usual(rest: &[u8]) -> Option<(Found, usize)> {
     let (&first, inside) = rest.split_first()?;
@@ -193,13 +194,13 @@ fn usual(rest: &[u8]) -> Option<(Found, usize)> {
     if (four != TRUE) & (five != FALSE) {
         return (four == NULL).then_some((Found::new(Kind::Null, 0, 4), 4));
     }
-    // No branch tells them apart: which it is, is chance.
+    // No branch: which of the two it is, is unpredictable.
     let is_false = usize::from(four != TRUE);
     let kind = [Kind::True, Kind::False][is_false];
     Some((Found::new(kind, 0, 4 + is_false), 4 + is_false))
 }
 
-/// The length of a text without escapes.
+/// The length of a text without escapes; `None` for other texts.
 #[inline(always)]
 fn text(inside: &[u8]) -> Option<usize> {
     let (blocks, _) = inside.as_chunks::<8>();
@@ -219,7 +220,7 @@ fn text(inside: &[u8]) -> Option<usize> {
 /// A number without sign and exponent, of at most nineteen digits, and its length.
 #[inline(always)]
 fn number(rest: &[u8]) -> Option<(Decimal, usize)> {
-    // Most scores begin so.
+    // Most scores begin with it.
     if let Some(part) = rest.strip_prefix(b"0.") {
         let (digits, decimals) = number::digits(part)?;
         let read = Decimal {
@@ -234,7 +235,7 @@ fn number(rest: &[u8]) -> Option<(Decimal, usize)> {
     ends.then_some((read, length))
 }
 
-/// Any other scalar value, and where it ends; `None` if there is none.
+/// Any other scalar value of a record, and its end; `None` if it is not one.
 #[inline(never)]
 fn other(record: &[u8], at: usize, lenient: bool) -> Option<(Found, usize)> {
     let mut s = Scanner { bytes: record, at };

@@ -55,7 +55,7 @@ pub(super) fn next_object(
     }
 }
 
-/// The value of a key, or of a path of keys and of places in arrays.
+/// The value at a key, or at a path of keys and places in arrays.
 pub(super) fn value<'v>(object: &'v Value, column: &str) -> Option<&'v Value> {
     let step = |at: &'v Value, key: &str| match at {
         Value::Array(items) => items.get(key.parse::<usize>().ok()?),
@@ -65,12 +65,12 @@ pub(super) fn value<'v>(object: &'v Value, column: &str) -> Option<&'v Value> {
     object.get(column).or_else(path)
 }
 
-/// How many items an array has.
+/// The length of an array.
 pub(super) fn items(object: &Value, column: &str) -> Option<usize> {
     value(object, column)?.as_array().map(Vec::len)
 }
 
-/// The text of a value; of none and of null it is empty.
+/// The text of a value; empty for null and for no value.
 pub(super) fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),

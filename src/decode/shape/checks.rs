@@ -10,7 +10,7 @@ use crate::stats::view::{Outcome, Prediction, SUM_TOLERANCE};
 use crate::stats::weight::Weight;
 
 impl Shape {
-    /// A weight is a number above 0. A missing weight does not count as 1.
+    /// Checks a weight, which is a number above 0. A missing weight does not count as 1.
     pub(super) fn weight(&self, slot: usize, value: Value<'_>) -> Checked<Weight> {
         let field = &self.names[slot];
         let bad = |shown: &str, remedy| Rejection::value(Reason::BadWeight, field, shown, remedy);
@@ -27,7 +27,7 @@ impl Shape {
         Weight::new(w).map_err(|e| bad(shown, e.remedy()))
     }
 
-    /// A score is a number in [0, 1].
+    /// Checks a score, which is a number in [0, 1].
     #[inline]
     pub(super) fn score(&self, slot: usize, value: Value<'_>) -> Checked<f64> {
         let field = &self.names[slot];
@@ -105,7 +105,7 @@ impl Shape {
         let text = match value {
             Value::Object(t) => t,
             Value::Cell(t) if check_json(t, b'{') => t,
-            // Columns of a CSV file, which its reader has put into the order of the classes.
+            // Class columns of a CSV file, which its reader has put into the order of the classes.
             Value::Array(_) => return self.vector(value, p),
             other => return Err(self.wrong_shape(other, "an object from class to probability")),
         };
@@ -201,7 +201,7 @@ impl Shape {
         }
     }
 
-    /// The class of an outcome among `classes`, which is `usize::MAX` if their number is not known.
+    /// The class of an outcome among `classes`, which is `usize::MAX` if their number is unknown.
     #[inline]
     pub(super) fn class(&self, value: Value<'_>, classes: usize) -> Checked<Option<u32>> {
         let slot = self.outcome;
@@ -253,7 +253,7 @@ impl Shape {
         Ok(Some(class))
     }
 
-    /// What `outcome_map` says of an outcome.
+    /// The class that `outcome_map` gives for an outcome.
     #[inline(always)]
     fn meaning(&self, value: Value<'_>) -> Option<u32> {
         match self.meanings.is_empty() {
@@ -283,7 +283,8 @@ impl Shape {
         })
     }
 
-    /// The class that a number names, written as the name or as an integral number such as `2.0`.
+    /// The class named by a number, which is written like the name or as an integral number such as
+    /// `2.0`.
     fn named_by(&self, t: &str) -> Option<u32> {
         let named = self.classes.get(t).copied();
         named.or_else(|| self.classes.get(&integer(t)?).copied())
@@ -304,7 +305,7 @@ impl Shape {
     }
 }
 
-/// A truth value as it is written.
+/// The text of a truth value.
 fn truth(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }

@@ -112,13 +112,13 @@ fn time(
     })
 }
 
-/// What outcomes mean that are neither names nor indices of classes.
+/// The class of each outcome in `outcome_map`.
 fn meanings(
     map: &[(String, String)],
     classes: &[String],
     form: Form,
 ) -> Result<HashMap<String, u32>, DecodeOptionsError> {
-    // How many classes there are, where that is known.
+    // The number of classes, if known.
     let most = match (form, classes.len()) {
         (Form::Score, 0) => 2,
         (_, 0) => usize::MAX,
@@ -141,7 +141,8 @@ fn meanings(
             )));
         }
     }
-    // Of two classes 1 and true are one outcome, and so are 0 and false: a map of one is of both.
+    // With two classes 1 and true are the same outcome, and so are 0 and false, so mapping one maps
+    // both.
     let unlisted = classes.is_empty() && matches!(form, Form::Score | Form::Absent);
     for (text, same) in [("1", "true"), ("true", "1"), ("0", "false"), ("false", "0")] {
         let is_free = !meanings.contains_key(same) && classes.iter().all(|c| c != same);
@@ -189,7 +190,7 @@ fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeO
 mod tests {
     use super::*;
 
-    /// What a map means for each of the four texts.
+    /// The class that a map gives each of the four texts.
     fn meant(map: &[(&str, &str)], names: &[&str], form: Form) -> [Option<u32>; 4] {
         let map = map
             .iter()
@@ -208,12 +209,12 @@ mod tests {
         }
         let half = [Some(0), Some(0), None, None];
         assert_eq!(meant(&[("1", "no")], &["no", "yes"], Form::Vector), half);
-        // What the map says of either holds, and so does the name of a class.
+        // The map and the class names both hold.
         let both = [Some(0), Some(1), None, None];
         assert_eq!(meant(&[("1", "0"), ("true", "1")], &[], Form::Score), both);
         let named = [None, Some(0), None, None];
         assert_eq!(meant(&[("true", "0")], &["0", "1"], Form::Score), named);
-        // Of more classes a truth value is none.
+        // With more than two classes a truth value is not a class.
         let many = [Some(2), None, None, None];
         assert_eq!(meant(&[("1", "2")], &[], Form::Vector), many);
         assert_eq!(meant(&[("1", "c")], &["a", "b", "c"], Form::Vector), many);
