@@ -10,40 +10,39 @@
 //! open panes         (lateness / pane + 3) · m · 48 B       unpacked, within the lateness
 //! ```
 //!
-//! A pane of a vector view has at most `vector_cells_max` cells, or as many as its view has. With k
-//! coordinates each takes up to 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes; for weighted events
-//! the second term is 16·(2 + 4k + k² + k(k+1)/2) + 112. Its windows by time keep panes per slide
-//! as above, those by count at most 64 panes, once per version, for at most `vector_versions_max`
-//! versions. A pane of a kernel view
-//! keeps, for each event of its sample, 8 bytes per class plus 64, and 32 bytes per class for each
-//! random feature.
+//! A pane of a vector view has at most `vector_cells_max` cells, or as many as its view can have.
+//! With k coordinates each cell takes up to 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes; for
+//! weighted events the second term is 16·(2 + 4k + k² + k(k+1)/2) + 112. Its windows by time keep
+//! panes per slide as above, those by count at most 64 panes, once per version, for at most
+//! `vector_versions_max` versions. A pane of a kernel view keeps, for each event of its sample, 8
+//! bytes per class plus 64, and 32 bytes per class for each random feature.
 //!
-//! A detector takes 36 kB per stream, of clustered events 26 kB more. Its bets take 864 B per row,
-//! up to 4096 rows, once per model.
+//! A detector takes 36 kB per stream, and 26 kB more for clustered events. Its bets take 864 B per
+//! row, up to 4096 rows, once per model.
 //!
-//! What predictions and outcomes take while they wait for each other is in [`retained`].
+//! [`retained`] bounds the memory of predictions and outcomes that wait for each other.
 //!
 //! With comparisons of versions, each of `rows_max` retained observations takes [`ROW_BYTES`], and
 //! each of 1000 comparisons 5 kB.
 //!
 //! For weighted events a cell takes 600 bytes open and 288 packed.
 //!
-//! For clustered events a pane has up to 64 groups of clusters of 64 cells more, of 25 bytes open
-//! and [`CLUSTER_PACKED_CELL_BYTES`] packed; the pane of a single event takes 32 bytes more.
+//! For clustered events a pane has up to 64 more groups of 64 cells, each of 25 bytes open and
+//! [`CLUSTER_PACKED_CELL_BYTES`] packed; the pane of a single event takes 32 bytes more.
 //!
 //! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window layer). 48
-//! bytes are the size of an unpacked one if a sixteenth of the cells have more than 2¹⁵ events
+//! bytes are the size of an unpacked cell if a sixteenth of the cells have more than 2¹⁵ events
 //! each; the others take 32 bytes. A stream whose scores touch few cells costs proportionally less.
 //!
-//! A partition that is ahead of others keeps further panes open: `open_panes_max` for a stream, and
-//! `open_memory` over all of them. What exceeds either is refused and counted, so the bound holds
-//! however far partitions are apart.
+//! A partition that is ahead of others keeps further panes open: at most `open_panes_max` for a
+//! stream, and `open_memory` over all streams. Events beyond either are refused and counted, so the
+//! bound holds however far apart partitions are.
 //!
 //! The bound also includes: a quarter more memory than requested, for the allocator; the copy of
 //! all panes from which a snapshot is written; for each source the queue of fetched records, with
-//! [`FETCH_BYTES`] for responses in flight and for the memory of each record besides its bytes;
-//! [`PROCESS_BYTES`] for the process itself; and [`RUNNING_BYTES_MAX`] for the sums that windows
-//! keep from slide to slide. A test compares the peak of real processes with the sum.
+//! [`FETCH_BYTES`] for responses in flight and for the overhead of each record; [`PROCESS_BYTES`]
+//! for the process itself; and [`RUNNING_BYTES_MAX`] for the sums that windows keep from slide to
+//! slide. A test compares the peak of real processes with the sum.
 
 use crate::collect::stream::{IN_STEP_PANES, OpenPane};
 use crate::decode::Format;
@@ -77,11 +76,11 @@ const WEIGHTED_OPEN_CELL_BYTES: u64 = 600;
 const WEIGHTED_PACKED_CELL_BYTES: u64 = 288;
 /// Cells of all groups of clusters of a pane.
 const CLUSTER_CELLS: u64 = (BUCKETS << LEVEL_MAX) as u64;
-/// One of them in a packed pane: 8 bytes with two events, 15 with half a million.
+/// Such a cell in a packed pane: 8 bytes with two events, 15 with half a million.
 const CLUSTER_PACKED_CELL_BYTES: u64 = 16;
-/// What the group of a single event takes in its pane.
+/// The group of a single event in its pane.
 const CLUSTER_LONE_BYTES: u64 = 32;
-/// An event of a window by count alone in its pane: a packed cell and its pane.
+/// An event of a window by count that is alone in its pane: a packed cell and the pane.
 const LONE_EVENT_BYTES: u64 = 80;
 /// Recalibration of a window: the isotonic maps of two fits, with their reports.
 const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
@@ -94,29 +93,29 @@ const STREAM_BYTES: u64 = 67 * 1024;
 pub const ROW_BYTES: u64 = 128;
 /// A comparison of two versions.
 const COMPARISON_BYTES: u64 = 5 * 1024;
-/// An open pane beside its sums: its place in a list that may be half empty.
+/// An open pane without its sums: its place in a list that may be half empty.
 const OPEN_PANE_BYTES: u64 = 2 * size_of::<OpenPane>() as u64;
-/// A process that has read nothing, and what its threads, connections and answers take.
+/// A process that has read nothing, with its threads, connections and answers.
 pub(super) const PROCESS_BYTES: u64 = 96 << 20;
 
-/// An idempotency key of a usual length, in its table and in its queue.
+/// An idempotency key of usual length, in its table and in its queue.
 const KEY_BYTES: u64 = 300;
-/// Responses of brokers on their way, and 100,000 records in the queue beside their bytes.
+/// Responses of brokers in flight, and the overhead of 100,000 queued records.
 pub(super) const FETCH_BYTES: u64 = 128 << 20;
 /// Copies of the panes of a partition while its checkpoint is written.
 const COPIES: u64 = 4;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const SCHEMA_QUEUE_BYTES_MAX: usize = 16 << 20;
-/// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the
-/// engine's.
+/// Bytes of decoded records that a thread keeps for a batch. Beyond that it leaves the batch to the
+/// engine's thread.
 pub const DECODED_BYTES_MAX: usize = 2 << 20;
-/// Longest record that is not left to the engine's thread. It may have a row, of 200 bytes when
-/// decoded, in as little as 14 bytes.
+/// Longest record that another thread than the engine's decodes. As little as 14 bytes of it may
+/// become a row of 200 bytes.
 pub const SHARED_RECORD_BYTES_MAX: usize = 64 << 10;
-/// Most threads that decode and judge where their number is left to the machine.
+/// Most threads that decode and judge if their number is left to the machine.
 pub const THREADS_USUAL: usize = 4;
-/// What a thread of the pool takes while it judges: the total of a window, its levels, the buffers
-/// of its sums, and what its allocator keeps.
+/// Memory of a pool thread while it judges: the total of a window, its levels, the buffers of its
+/// sums, and what its allocator keeps.
 const JUDGING_BYTES: u64 = 6 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 36 * 1024;
@@ -124,44 +123,44 @@ const DETECTOR_BYTES: u64 = 36 * 1024;
 /// A notification: its numbers, and names and links of usual length.
 const NOTICE_BYTES: u64 = 1024;
 
-/// How much is expected to be read.
+/// The expected load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
-    /// Streams, of all models together.
+    /// Number of streams of all models together.
     pub streams: u64,
-    /// Events a second, of all streams together.
+    /// Events per second of all streams together.
     pub rate: f64,
 }
 
-/// The bound, in its parts.
+/// The parts of the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBound {
-    /// The most expensive stream, bytes.
+    /// The most expensive stream, in bytes.
     pub stream_bytes: u64,
     /// Most streams.
     pub streams_max: u64,
-    /// Cells of vector views, bytes.
+    /// Cells of vector views, in bytes.
     pub vector_bytes: u64,
-    /// Bets of the detectors, one table for each model, bytes.
+    /// Bets of the detectors, one table for each model, in bytes.
     pub bets_bytes: u64,
     /// Predictions and outcomes that wait for each other, observations of versions, and ids of
-    /// counted records, bytes.
+    /// counted records, in bytes.
     pub pending_bytes: u64,
-    /// Spilled predictions on disk, bytes.
+    /// Spilled predictions on disk, in bytes.
     pub spill_bytes: u64,
-    /// Fetched records that wait, and notifications in queues, bytes.
+    /// Queued records and notifications, in bytes.
     pub queue_bytes: u64,
-    /// Open panes of partitions that are ahead of others, bytes.
+    /// Open panes of partitions that are ahead of others, in bytes.
     pub ahead_bytes: u64,
-    /// The copy of the panes that a snapshot is written from, bytes.
+    /// The copy of the panes from which a snapshot is written, in bytes.
     pub copy_bytes: u64,
-    /// The process without state: code, threads, buffers of connections, answers of HTTP, the
-    /// history, and the sums that windows keep from slide to slide, bytes.
+    /// The process without state, in bytes: code, threads, buffers of connections, answers of HTTP,
+    /// the history, and the sums that windows keep from slide to slide.
     pub process_bytes: u64,
 }
 
 impl MemoryBound {
-    /// The bound of a configuration.
+    /// Computes the bound of a configuration.
     pub fn of(config: &Config) -> MemoryBound {
         let models = || config.plan.models.iter();
         let read = config.sources.iter().filter(|s| s.input == Input::Kafka);
@@ -198,7 +197,7 @@ impl MemoryBound {
         }
     }
 
-    /// The engine's part of it, with what the allocator needs beside it, bytes.
+    /// The engine's part of the bound with the allocator's overhead, in bytes.
     pub fn state(&self) -> u64 {
         let streams = self.stream_bytes.saturating_mul(self.streams_max);
         let shared = self.bets_bytes.saturating_add(self.pending_bytes);
@@ -211,9 +210,8 @@ impl MemoryBound {
     }
 
     /// The memory of a process that keeps its state in a topic and judges what it counts, with this
-    /// many partitions. Each partition has its streams and its pending predictions, and is written
-    /// from a copy that is encoded, split, and sent to the broker. Added to this are the streams
-    /// over all partitions, and the panes of partitions that are ahead.
+    /// many partitions. Each partition has its streams and pending predictions, and is written from
+    /// a copy that is encoded, split and sent to the broker. The rest is [`MemoryBound::union`].
     pub fn moving(&self, partitions: u64) -> u64 {
         let copies = with_slack(self.copy_bytes.saturating_mul(COPIES));
         let each = self.state().saturating_add(copies);
@@ -221,7 +219,7 @@ impl MemoryBound {
         self.union().saturating_add(all)
     }
 
-    /// What such a process holds whatever its partitions are, bytes.
+    /// The part of [`MemoryBound::moving`] that does not depend on the partitions, in bytes.
     pub fn union(&self) -> u64 {
         let streams = self.stream_bytes.saturating_mul(self.streams_max);
         let panes = streams.saturating_add(self.ahead_bytes);
@@ -230,7 +228,7 @@ impl MemoryBound {
             .saturating_add(self.process_bytes)
     }
 
-    /// The sum for a process whose state is in a directory, bytes.
+    /// The memory of a process whose state is in a directory, in bytes.
     pub fn total(&self) -> u64 {
         let beside = self.queue_bytes.saturating_add(self.process_bytes);
         let copy = with_slack(self.copy_bytes);
@@ -244,8 +242,8 @@ pub(super) fn with_slack(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 4)
 }
 
-/// What posted events take: the requests that are served at a time, each as its body, its events
-/// and its frame, and for each log a frame that is read and the keys.
+/// Memory of posted events: the requests served at a time, each as its body, its events and its
+/// frame; and for each log a frame being read and the keys.
 fn posted_bytes(config: &Config) -> u64 {
     let posted = config.sources.iter().filter(|s| s.input == Input::Http);
     let logs = posted.map(|s| s.kafka.topics.len() as u64).sum::<u64>();
@@ -257,8 +255,8 @@ fn posted_bytes(config: &Config) -> u64 {
     requests + logs * (FRAME_BYTES as u64 + request + KEYS_MAX as u64 * KEY_BYTES)
 }
 
-/// What librdkafka holds for a source: its queue, a response of each kind that is on its way, and
-/// what it needs of each record beside its bytes.
+/// Memory of librdkafka for a source: its queue, a response of each kind in flight, and the
+/// overhead of each record.
 fn fetched_bytes(source: &SourceOptions) -> u64 {
     let queue = u64::from(source.kafka.queue_kbytes_max) * 1024;
     let record = source.kafka.record_bytes_max as u64;
@@ -274,18 +272,18 @@ fn pool_threads(config: &Config) -> u64 {
     }
 }
 
-/// What threads hold of a batch that they have decoded for one source.
+/// Memory of the decoded part of a batch of one source, over all threads.
 fn decoded_bytes(config: &Config) -> u64 {
     pool_threads(config) * (DECODED_BYTES_MAX + 16 * SHARED_RECORD_BYTES_MAX) as u64
 }
 
-/// Open panes ahead of the watermark, as far as there may be so many.
+/// Open panes ahead of the watermark, up to `open_memory`.
 fn ahead_bytes(config: &Config) -> u64 {
     let caps = &config.plan.caps;
     let pane = config.plan.models.iter().map(|m| {
         let cells = PaneBytes::of(m);
         let views = m.views.iter().filter(|v| !v.is_vector()).count() as u64;
-        // One more is being packed.
+        // One more pane is being packed.
         (views.max(1) * cells.packed + OPEN_PANE_BYTES)
             .saturating_mul(caps.open_panes_max as u64 + 1)
     });
@@ -294,13 +292,13 @@ fn ahead_bytes(config: &Config) -> u64 {
     most.min(caps.open_bytes_max as u64)
 }
 
-/// What panes of a stream take.
+/// Bytes of one pane of a stream.
 struct PaneBytes {
-    /// That takes events.
+    /// A pane that takes events.
     open: u64,
-    /// That is sealed, or was left for another.
+    /// A sealed pane, or an open one that was left for another.
     packed: u64,
-    /// An event on its own.
+    /// A pane with a single event.
     lone: u64,
 }
 
@@ -341,8 +339,8 @@ fn held_panes_bytes(model: &ModelPlan) -> u64 {
     windows.map(|w| of(w.width)).fold(0, u64::saturating_add)
 }
 
-/// The vector views of as many versions of the dearest model as have cells, and what streams take
-/// without.
+/// The vector views of as many versions of the most expensive model as may have cells, and the
+/// reports of versions without cells.
 fn vector_bytes(config: &Config) -> u64 {
     let caps = &config.plan.caps;
     let each = config.plan.models.iter();
@@ -350,7 +348,7 @@ fn vector_bytes(config: &Config) -> u64 {
     let versions = caps.vector_versions_max.min(caps.streams_max) as u64;
     let views = |m: &ModelPlan| m.views.iter().filter(|v| v.is_vector()).count();
     let views = config.plan.models.iter().map(views).max().unwrap_or(0) as u64;
-    // Reports of versions that have no cells.
+    // Reports of versions without cells.
     let reports = views
         .saturating_mul(STREAM_BYTES)
         .saturating_mul(caps.streams_max as u64);
@@ -401,8 +399,8 @@ fn compared_bytes(config: &Config) -> u64 {
     most.fold(0, u64::saturating_add)
 }
 
-/// Notifications in the queues of sinks, where ends have as many places again, and in the state of
-/// the journal.
+/// Notifications in the queues of sinks, which have as many places again for ends, and in the state
+/// of the journal.
 fn notice_bytes(config: &Config) -> u64 {
     let queues = config.notify.sinks.iter().map(|s| s.queue_max as u64);
     let places = queues.fold(0, u64::saturating_add);
@@ -425,7 +423,7 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
         .saturating_add(MENDING_BYTES * model.ladder.windows.len() as u64)
 }
 
-/// Bytes in a readable unit.
+/// Formats bytes in a readable unit.
 pub fn human(bytes: u64) -> String {
     let mut amount = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {

@@ -39,7 +39,7 @@ pub fn check(
     }
 }
 
-/// Windows by count that are smaller than what a decision needs.
+/// Reports windows by count that are smaller than a decision needs.
 fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems<'_>) {
     let entry = record.entry("windows");
     let Value::Windows(items) = &entry.value else {
@@ -58,8 +58,8 @@ fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems
     }
 }
 
-/// A model whose views need the probabilities of all classes, where its sources have a single
-/// score.
+/// Reports a model whose views need the probabilities of all classes while its sources have a
+/// single score.
 fn single_scores(
     root: &Record,
     (record, model): (&Record, &ModelPlan),
@@ -81,7 +81,7 @@ fn single_scores(
     problems.add(at.unwrap_or(record.at), what, remedy);
 }
 
-/// A champion where nothing says whether models are compared.
+/// Reports a champion if nothing says whether models are compared.
 fn champion_of_nothing(root: &Record, problems: &mut Problems<'_>) {
     let sections = || root.all("model").iter().map(|m| m.child("model.compare"));
     let mut champions = sections().map(|s| s.entry("champion"));
@@ -94,7 +94,8 @@ fn champion_of_nothing(root: &Record, problems: &mut Problems<'_>) {
     }
 }
 
-/// A class for predictions without outcome that no model has: all of them would count as negative.
+/// Reports an implied class that no model has: all predictions without an outcome would count as
+/// negative.
 fn implied_class(
     root: &Record,
     (plan, sources): (&Plan, &[SourceOptions]),
@@ -124,7 +125,7 @@ fn implied_class(
     }
 }
 
-/// The topic of state among those that are read or receive dead letters.
+/// Reports a state topic that is also read or receives dead letters.
 fn state_topic(root: &Record, problems: &mut Problems<'_>) {
     let state = root.child("state");
     let Some(topic) = state.text("topic") else {
@@ -146,7 +147,7 @@ fn state_topic(root: &Record, problems: &mut Problems<'_>) {
     }
 }
 
-/// The topics of sinks among those that are read, and the topic of state among them.
+/// Reports topics of sinks that are also read or are the state topic.
 fn sink_topics(root: &Record, problems: &mut Problems<'_>) {
     let sources = root.all("source").iter();
     let kafka = sources.filter(|source| inputs::input(source) == Input::Kafka);

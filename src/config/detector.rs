@@ -1,4 +1,4 @@
-//! The false-alarm budgets, and what each model's streams stake of them.
+//! The false-alarm budgets, and the share of them that each model's streams may stake.
 //!
 //! `[detector] budget` is the common budget. A budget by time is divided among `streams`, by
 //! default as many as the engine holds, so shares follow from the file alone. A model with its own
@@ -11,7 +11,7 @@ use super::value::Value;
 use crate::judge::DetectorOptions;
 use crate::stats::sequential::Budget;
 
-/// The budget of a key.
+/// What a key says about the budget.
 enum Said {
     Nothing,
     Off,

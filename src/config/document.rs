@@ -37,21 +37,22 @@ pub struct Record {
     pub section: &'static str,
     /// Position of its header; that of the parent if it is missing.
     pub at: TextPosition,
-    /// Its keys; all those of the schema.
+    /// All keys that the schema has for it.
     pub entries: BTreeMap<&'static str, Entry>,
-    /// Its child sections, all those of the schema; repeated ones in the order of the file.
+    /// All its child sections of the schema; repeated ones in the order of the file.
     pub children: BTreeMap<&'static str, Vec<Record>>,
 }
 
 impl Record {
-    /// The entry of a key of the schema. It is an error to ask for another.
+    /// The entry of a key of the schema. Asking for another key is an error.
     pub fn entry(&self, key: &str) -> &Entry {
         let known = self.entries.contains_key(key);
         assert!(known, "[{}] has no key {key} in the schema", self.section);
         &self.entries[key]
     }
 
-    /// The only record of a child section that is not repeated. It is an error to ask for another.
+    /// The only record of a child section that is not repeated. Asking for another section is an
+    /// error.
     pub fn child(&self, path: &str) -> &Record {
         let known = !self.all(path).is_empty();
         assert!(
@@ -67,7 +68,7 @@ impl Record {
         self.children.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Adopts the values that `other` contains and this one does not, recursively.
+    /// Adopts the values that `other` contains and this record does not, recursively.
     pub fn inherit(&mut self, other: &Record) {
         for (key, theirs) in &other.entries {
             if let Some(ours) = self.entries.get_mut(key).filter(|e| !e.given) {
@@ -97,7 +98,7 @@ pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> R
         };
         problems.add_syntax(problems.position(&span), what, remedy);
     }
-    // After a fault of syntax the tree is a guess; what would be said of it might mislead.
+    // After a syntax error the tree is a guess, and further messages might mislead.
     let empty = DeTable::new();
     let sound = faults.is_empty();
     let table = if sound { table.get_ref() } else { &empty };
@@ -127,7 +128,7 @@ pub fn any_model() -> Record {
 /// The walk through the tree.
 struct Walk<'r, 'a> {
     values: ValueReader<'r, 'a>,
-    /// Do not report missing keys: the file could not be read at all.
+    /// Do not report missing keys: the file or the header could not be read.
     silent: bool,
 }
 
@@ -153,12 +154,12 @@ impl Walk<'_, '_> {
             record.entries.insert(key.name, entry);
         }
         for child in keys::children(section.path) {
-            // One that is read in spite of its header has no more faults than it.
+            // A section read under a wrong header adds no problems beside that of its header.
             let plural = format!("{}s", child.last_name());
             let misnamed = table.filter(|_| child.repeated);
             let misnamed = misnamed.and_then(|t| t.get(plural.as_str()));
             let records = match misnamed.map(Spanned::get_ref) {
-                // What it lacks may be in the section that is meant.
+                // Keys it lacks may be in the section that was meant.
                 Some(DeValue::Table(table)) => {
                     let before = std::mem::replace(&mut self.silent, true);
                     let records = vec![self.section(child, Some(table), at)];
@@ -175,7 +176,7 @@ impl Walk<'_, '_> {
         record
     }
 
-    /// The records of a child section: one, or as many as the file has when it is repeated.
+    /// The records of a child section: one, or, if it is repeated, as many as the file has.
     fn child(
         &mut self,
         child: &'static Section,
@@ -202,7 +203,8 @@ impl Walk<'_, '_> {
                 }
                 records
             }
-            // Brackets of the other kind: noted, and read all the same for further faults.
+            // The wrong kind of brackets: reported, but the section is still read for further
+            // problems.
             (true, Some((at, DeValue::Table(table)))) => {
                 self.not_a_section(child, at);
                 vec![self.section(child, Some(table), at)]
@@ -222,7 +224,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Records that another value is in the place of a section.
+    /// Records that another value is in place of a section.
     fn not_a_section(&mut self, section: &Section, at: TextPosition) {
         let what = format!("`{}` is not the section {}", section.path, section.title());
         let remedy = format!("write the header {} on a line of its own", section.title());
@@ -308,12 +310,12 @@ impl Walk<'_, '_> {
     }
 }
 
-/// A key or the header of a section that stands twice, and what to write.
+/// Describes a key or section header that appears twice, with the remedy.
 fn twice(text: &str, span: Range<usize>) -> (String, String) {
     let name = text.get(span.clone()).unwrap_or_default();
     let before = text.get(..span.start).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
-    // A header may name its parents before it: [source.fields].
+    // A header may name its parents first: [source.fields].
     let Some(parents) = line.trim_start().strip_prefix('[') else {
         let remedy = "keep one of them; if its section is a second one of its kind, give each a header of its own";
         return (
@@ -340,7 +342,7 @@ fn secret_of_file(section: &Section, name: &str) -> Option<&'static Key> {
     (key.kind == Kind::Secret).then_some(key)
 }
 
-/// What other programs call a key, and its name here.
+/// Names of keys in other programs, and their names here.
 const FOREIGN: &[(&str, &str)] = &[
     ("actual", "outcome"),
     ("bootstrap", "brokers"),
@@ -364,7 +366,8 @@ const FOREIGN: &[(&str, &str)] = &[
     ("y_true", "outcome"),
 ];
 
-/// What to write instead of an unknown key: the nearest of the section, or where the key belongs.
+/// The remedy for an unknown key: the nearest key of the section, or the section where the key
+/// belongs.
 fn remedy_for(section: &'static Section, name: &str) -> String {
     let elsewhere = SECTIONS.iter().find(|s| s.key(name).is_some());
     let mut children = keys::children(section.path).filter(|c| c.repeated);
@@ -411,7 +414,7 @@ fn read_literal(key: &Key, literal: &str) -> Value {
         };
         reader.read(key.name, key.kind, table.get_ref().get("x")?)
     });
-    // Every literal of the schema is read by a test, so that this never happens.
+    // A test reads every literal of the schema, so this never happens.
     value.unwrap_or(Value::Absent)
 }
 

@@ -1,10 +1,10 @@
-//! Which sources feed which section of models.
+//! Determines which sources feed which section of models.
 
 use super::document::Record;
 use crate::judge::ANY_MODEL as ANY;
 
 /// The sources whose events a section of models may get: those that name its model, those that read
-/// the model's name in each record, and for `*` those that name a model without a section of its
+/// a model's name from each record, and for `*` those that name a model without a section of its
 /// own.
 pub fn feeds<'r>(model: &Record, root: &'r Record) -> impl Iterator<Item = &'r Record> {
     let name = model.text("name").map(str::to_owned);

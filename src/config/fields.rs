@@ -85,13 +85,14 @@ pub fn time_field(record: &Record, problems: &mut Problems<'_>) -> Option<TimeFi
     })
 }
 
-/// Rejects a unit or a zone of times that are not read, or that have neither.
+/// Rejects a unit or zone that is not used: without a path of the time, or a zone for times that
+/// are numbers.
 fn unused_time_keys(
     record: &Record,
     (unit, zone): (Option<&str>, Option<&str>),
     problems: &mut Problems<'_>,
 ) {
-    // The unit that is the default may be written out without being meant.
+    // The default unit may be written out without being meant.
     let unit = unit.unwrap_or(DEFAULT_UNIT);
     let given = [
         ("time_unit", unit != DEFAULT_UNIT),
@@ -116,7 +117,7 @@ fn unused_time_keys(
     }
 }
 
-/// What outcomes mean, from `text=class`.
+/// Maps outcomes to classes, from entries `text=class`.
 pub fn outcome_map(record: &Record, problems: &mut Problems<'_>) -> Vec<(String, String)> {
     let mut map = Vec::new();
     for item in record.list("outcome_map") {
@@ -154,7 +155,7 @@ fn prediction(fields: &Record, problems: &mut Problems<'_>) -> PredictionField {
     let given = forms.iter().any(|(key, _)| fields.entry(key).given);
     found.unwrap_or_else(|| {
         if given {
-            // One was given and could not be read, which has been noted.
+            // A form was given but could not be read, which has been reported.
             return PredictionField::Score("score".to_owned());
         }
         let what = "[source.fields] does not say where the prediction lies";
@@ -183,7 +184,7 @@ fn classes(
     }
     let fits = |list: &&Entry| match texts(list).len() {
         0 => false,
-        // One class is refused, whatever the prediction.
+        // A single class is refused with any prediction.
         1 | 2 => true,
         _ => !single,
     };

@@ -1,10 +1,10 @@
-//! `input` of a source, and what the other keys may be with it.
+//! `input` of a source, and the other keys that it allows.
 
 use super::Input;
 use super::document::Record;
 use super::problem::Problems;
 
-/// Longest name of a topic of posted events: it is a folder and part of a URL.
+/// Longest name of a topic of posted events: it becomes a folder and part of a URL.
 const TOPIC_MAX: usize = 100;
 
 /// Where the records of a source come from.
@@ -41,7 +41,7 @@ pub fn check(root: &Record, problems: &mut Problems<'_>) {
     }
 }
 
-/// What a source of posted events cannot have.
+/// Rejects keys that a source of posted events cannot have.
 fn check_posted(source: &Record, problems: &mut Problems<'_>) {
     if source.text("dead_letter").is_some() {
         let what = "a source with `input = \"http\"` has no dead letters: a request with a bad event is refused";

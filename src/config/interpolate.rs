@@ -18,7 +18,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What is wrong, and the remedy.
+    /// The problem and its remedy.
     pub fn words(&self) -> (String, String) {
         match self {
             Fault::Undefined(name) => (

@@ -1,8 +1,8 @@
 //! `[source.outcomes]`: how predictions of a source are joined with separate outcomes.
 //!
-//! The section is active if it sets `maturity`. With `topics` the outcomes are read from those, the
-//! first for the source's first topic and so on. Without, the topics of the source contain both
-//! kinds of records, and a record without a prediction is an outcome.
+//! The section is active if it sets `maturity`. With `topics` the outcomes are read from those
+//! topics, the first for the source's first topic and so on. Without `topics`, the topics of the
+//! source contain both kinds of records, and a record without a prediction is an outcome.
 
 use crate::collect::join::{JoinPlan, Missing};
 use crate::decode::{
@@ -23,7 +23,7 @@ impl JoinOptions {
     ) -> Option<JoinOptions> {
         let record = source.child("source.outcomes");
         if !record.entry("maturity").given {
-            // What has a default may be written out without being meant.
+            // Keys with a default may be written out without being meant.
             let meant = ["topics", "id", "model", "time"].map(|key| record.entry(key));
             if let Some(entry) = meant.into_iter().find(|e| e.given) {
                 let what = "[source.outcomes] has no `maturity`, so nothing would be joined";
@@ -102,7 +102,7 @@ impl JoinOptions {
     }
 }
 
-/// Rejects an outcome that means a third class of predictions that are single scores.
+/// Rejects an outcome that means a third class if predictions are single scores.
 fn third_class(
     record: &Record,
     (decode, outcomes): (&DecodeOptions, &OutcomeOptions),
@@ -123,7 +123,7 @@ fn third_class(
     }
 }
 
-/// Least memory for predictions.
+/// Least `pending_memory`.
 const MEMORY_LEAST: usize = 1 << 20;
 
 fn plan(
@@ -171,11 +171,11 @@ fn plan(
 fn class_of(text: &str, classes: &[String]) -> Option<u32> {
     let named = classes.iter().position(|c| c == text);
     let named = named.and_then(|i| u32::try_from(i).ok());
-    // Where names are numbers, a number is a name.
+    // If names of classes are numbers, a number is a name and not an index.
     named.or_else(|| text.parse().ok().filter(|_| !are_numbers(classes)))
 }
 
-/// The joins of all sources, whose topics are numbered over all of them in order.
+/// The joins of all sources, whose topics are numbered consecutively over all sources.
 pub fn plans(sources: &[SourceOptions]) -> Vec<JoinPlan> {
     let (mut base, mut all) = (0u16, Vec::new());
     for source in sources {

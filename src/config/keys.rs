@@ -28,12 +28,12 @@ const fn open(low: f64, high: f64) -> Kind {
     Number(Bounds { low, high, open })
 }
 
-/// Keys without a default that the sample sets: where the records come from, and the
-/// form of the prediction: each file has to choose one.
+/// Keys without a default that the sample sets, because each file must choose them: where records
+/// come from, and the form of the prediction.
 pub const CHOSEN: [(&str, &str); 2] = [("kafka", "brokers"), ("source.fields", "score")];
 
-/// Writes [`SECTIONS`]. A section is its path and its keys; a key is its name, [`Kind`], [`Preset`]
-/// and, as in the file, its default or example. Texts are the comments above them.
+/// Defines [`SECTIONS`]. A section is its path and its keys; a key is its name, [`Kind`],
+/// [`Preset`] and, as in the file, its default or example. The comments above them are their texts.
 macro_rules! sections {
     ($($(#[doc = $content:literal])+ $path:literal, repeated: $repeated:literal {
         $($(#[doc = $about:literal])+ $name:ident: $kind:expr, $preset:ident $toml:tt;)+
@@ -692,12 +692,12 @@ sections! {
     }
 }
 
-/// The section of that path.
+/// The section with this path.
 pub fn section(path: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|s| s.path == path)
 }
 
-/// Sections directly inside the one of that path.
+/// Sections directly inside the section with this path.
 pub fn children(path: &'static str) -> impl Iterator<Item = &'static Section> {
     SECTIONS.iter().filter(move |s| s.parent() == Some(path))
 }

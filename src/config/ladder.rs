@@ -1,7 +1,8 @@
-//! Builds a [`Ladder`] from a list of windows, and reports the position of whatever does not fit.
+//! Builds a [`Ladder`] from a list of windows, and reports the position of each window that does
+//! not fit.
 //!
-//! A window without its own slide gets one that fits the others. Panes are as wide as the slide of
-//! the shortest window, so the slide of a longer one is the greatest multiple of that pane that
+//! A window without its own slide gets a slide that fits the others. Panes are as wide as the slide
+//! of the shortest window, so the slide of a longer one is the greatest multiple of that pane that
 //! divides its width and is at most a sixth of it. So only explicitly written slides can be wrong.
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use super::document::Entry;
 use super::problem::Problems;
 use super::value::{Placed, Value, WindowValue};
 
-/// The ladder; after a problem, one with a single window.
+/// Builds the ladder; after a problem, one with a single window.
 pub fn ladder(entry: &Entry, lateness_ms: i64, problems: &mut Problems<'_>) -> Ladder {
     let stand_in = || Ladder {
         windows: Vec::new(),
@@ -46,7 +47,7 @@ pub fn ladder(entry: &Entry, lateness_ms: i64, problems: &mut Problems<'_>) -> L
     })
 }
 
-/// Problems of a single window.
+/// Reports problems of a single window.
 fn alone(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
     for item in items {
         let WindowValue::Time {
@@ -70,7 +71,7 @@ fn alone(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
     }
 }
 
-/// Two windows of one length or one count.
+/// Reports two windows with the same length or count.
 fn twins(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
     let mut seen: BTreeMap<(bool, u64), String> = BTreeMap::new();
     for item in items {
@@ -87,7 +88,7 @@ fn twins(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
     }
 }
 
-/// Slides that are not a multiple of the pane.
+/// Reports slides that are not a multiple of the pane.
 fn together(
     items: &[Placed<WindowValue>],
     specs: &[WindowSpec],
@@ -117,8 +118,8 @@ fn together(
     }
 }
 
-/// Width of the panes: the shortest slide. Among the windows without a written slide the shortest
-/// window decides.
+/// Width of the panes: the shortest slide. Of the windows without a written slide, only the
+/// shortest counts.
 fn pane(items: &[Placed<WindowValue>]) -> i64 {
     let mut written = None;
     let mut shortest = None;
@@ -162,8 +163,9 @@ fn spec(value: &WindowValue, pane_ms: i64) -> WindowSpec {
     }
 }
 
-/// The greatest slide that divides the width, is a multiple of the pane, and is at most a sixth of
-/// the width; where no multiple of the pane divides it, the greatest that divides the width.
+/// The greatest slide of at most a sixth of the width that divides it and is a multiple of the
+/// pane. If there is none, the least larger slide that does both; if there is none either, the
+/// greatest of at most a sixth that divides the width.
 fn default_slide(width_ms: i64, pane_ms: i64) -> i64 {
     let parts = PANES_PER_WINDOW..=PANES_MAX;
     let fits = |n: &i64, step: i64| width_ms % n == 0 && (width_ms / n) % step == 0;

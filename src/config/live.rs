@@ -6,8 +6,8 @@
 //! are not live, because its stakes were placed under the old ones. All other keys need a restart.
 //! Added or removed sections other than sinks need one too, and are named as a whole.
 //!
-//! What a file says is checked as a whole, and only its live keys take effect. So these are checked
-//! once more together with the values in force for the other keys ([`take_live`]).
+//! A new file is checked as a whole, but only its live keys take effect. So these are checked once
+//! more together with the values in force for the other keys ([`take_live`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -76,11 +76,12 @@ pub(super) fn take_live(ours: &mut Record, theirs: &Record) {
 struct KeyValue {
     value: String,
     live: bool,
-    /// The named element of a repeated section that contains it.
+    /// The named element of a repeated section that contains the key.
     of: Option<String>,
 }
 
-/// Every key of a configuration by its full name, such as `model.fraud.test.alpha`. Shows no value.
+/// Every key of a configuration by its full name, such as `model.fraud.test.alpha`. `Debug` shows
+/// no value.
 #[derive(Clone, Default)]
 pub struct Keys(BTreeMap<String, KeyValue>);
 
@@ -120,7 +121,7 @@ impl Keys {
         }
     }
 
-    /// Keys whose values differ: the live ones, and those that need a restart.
+    /// Keys whose values differ: first the live keys, then those that need a restart.
     pub fn changes(&self, new: &Keys) -> (Vec<String>, Vec<String>) {
         let (mut live, mut restart) = (BTreeSet::new(), BTreeSet::new());
         let all: BTreeSet<&String> = self.0.keys().chain(new.0.keys()).collect();
@@ -135,7 +136,7 @@ impl Keys {
                 }
                 (Some(k), None) | (None, Some(k)) => {
                     let whole = k.of.clone().unwrap_or_else(|| key.clone());
-                    // Sinks are the only named sections that may come and go.
+                    // Sinks are the only named sections that a reload may add or remove.
                     let comes = k.live && key.starts_with("sink.");
                     if comes { &mut live } else { &mut restart }.insert(whole);
                 }

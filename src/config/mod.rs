@@ -8,7 +8,7 @@
 //! Everything about a key is defined once, in the table of [`keys`]. The parser, the defaults, the
 //! hints, the reference page, the JSON Schema and the sample with every key are derived from it.
 //! Each layer records all its problems and continues with defaults, so that one run names every
-//! problem of the file with its line. A [`Config`] exists only if there was none, and needs no
+//! problem of the file with its line. A [`Config`] exists only if there was none, and it needs no
 //! further checks. (The strictness is that of Prometheus, `config/config.go`; the layers and the
 //! effective configuration are those of vector and Bento.)
 //!
@@ -89,14 +89,14 @@ pub struct Config {
     pub state: StateOptions,
     /// Logging.
     pub log: LogOptions,
-    /// Threads that decode and judge; 0 leaves it to the machine.
+    /// Threads that decode and judge; 0 lets the number of cores decide.
     pub threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: InForce,
 }
 
 impl Config {
-    /// Reads a file with the variables of the process.
+    /// Reads a file, with the environment variables of the process.
     pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -126,15 +126,15 @@ impl Config {
         Config::of(document, true, problems)
     }
 
-    /// The options of a document whose models are settled. Its matchers need mean something to its
-    /// models only where it is a `whole` file.
+    /// The options of a document whose models are settled. A matcher without meaning for its models
+    /// is a problem only if the document is a `whole` file.
     fn of(
         document: document::Record,
         whole: bool,
         mut problems: Problems<'_>,
     ) -> Result<Config, Vec<Problem>> {
         let mut plan = models::plan(&document, &mut problems);
-        // After a problem the models may not be those that are meant.
+        // After a problem the models may not be those that were meant.
         let knows_models = whole && problems.is_empty();
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
@@ -171,12 +171,12 @@ impl Config {
         Some((kafka, self.state.topic.clone()?))
     }
 
-    /// What of it needs a binary with TLS, and where that is.
+    /// The values that need a binary with TLS, with their positions.
     pub fn needs_tls(&self) -> Vec<(TextPosition, String)> {
         tls::needs(&self.document.0, &self.notify)
     }
 
-    /// The files of [kafka.tls] that cannot be read, and what to do.
+    /// The files of [kafka.tls] that cannot be read, each with the remedy.
     pub fn unreadable_files(&self) -> Vec<String> {
         let kafka = self.sources.first().map(|s| &s.kafka);
         kafka.map(security::unreadable).unwrap_or_default()
@@ -189,12 +189,12 @@ impl Config {
         self.notify.runbook_url = runbook_url;
     }
 
-    /// Its values as those in force.
+    /// The values of this configuration as those in force.
     pub fn in_force(&self) -> InForce {
         self.document.clone()
     }
 
-    /// All its keys, to compare with those of another configuration.
+    /// All its keys, for comparison with another configuration.
     pub fn keys(&self) -> live::Keys {
         self.document.keys()
     }
@@ -205,14 +205,15 @@ impl Config {
     }
 }
 
-/// The directory of a file, absolute: paths in the file keep their meaning wherever they are used.
+/// The directory of a file, absolute, so that paths in the file do not depend on the working
+/// directory.
 fn directory_of(file: &Path) -> PathBuf {
     let file = std::path::absolute(file).unwrap_or_default();
     file.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The values in force: those of the start, and the live ones of the last reload. Shows none, as
-/// some are secrets in plain text.
+/// The values in force: those of the start, with the live ones of the last reload. `Debug` shows
+/// none, because some are secrets in plain text.
 #[derive(Clone)]
 pub struct InForce(document::Record);
 
@@ -228,12 +229,11 @@ impl InForce {
         live::Keys::of(&self.0)
     }
 
-    /// The values in force with the live ones of `new`. The problems are those that the two have
-    /// with each other.
+    /// The values in force with the live ones of `new`. The errors are conflicts between the two.
     pub fn with_live(&self, new: &Config) -> Result<Config, Vec<Problem>> {
         let mut document = self.0.clone();
         live::take_live(&mut document, &new.document.0);
-        // Models in force may lack what new matchers mean until the restart.
+        // Until the restart, models in force may lack names that new matchers use.
         Config::of(document, false, Problems::new("", ""))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! This module checks what one value alone cannot show: a duplicate name, two windows of the same
 //! length, a view of classes without classes. Each problem is recorded with the position of the
-//! value to change, and binding continues, so that one run reports everything.
+//! value to change. Reading continues, so that one run reports everything.
 
 use crate::collect::{Caps, Segmenting};
 use crate::judge::ANY_MODEL as ANY;
@@ -49,7 +49,7 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let streams_max = limits.count("streams_max");
     let detectors = detectors(root.child("detector"), streams_max, records, problems);
     for (model, detector) in models.iter_mut().zip(detectors) {
-        // Its bets are on outcomes of equal weight.
+        // Bets need outcomes of equal weight.
         model.judge.detector = detector.filter(|_| !model.grid.is_weighted());
     }
     Plan {
@@ -85,7 +85,8 @@ fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
     }
 }
 
-/// Rejects a pattern: a name is compared as a whole, and only `*` alone means all other models.
+/// Rejects a pattern: a name is compared as a whole, and only a lone `*` stands for all other
+/// models.
 fn no_pattern(models: &[Record], problems: &mut Problems<'_>) {
     for m in models {
         if let Some(name) = m.text("name").filter(|n| n.contains('*') && *n != ANY) {
@@ -140,8 +141,8 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     }
 }
 
-/// The position of a field that the sources of a model name; notes where some of them do not.
-/// `would` says what the others' events would be.
+/// The position of a field that the sources of a model name. Reports a problem if only some name
+/// it; `would` says what happens to events with the field.
 fn of_all_sources(
     record: &Record,
     root: &Record,
@@ -264,7 +265,8 @@ fn axis(record: &Record, problems: &mut Problems<'_>) -> Axis {
     Axis::Linear
 }
 
-/// The rates at which negatives were sampled: above 0, and of a model whose one view is `binary`.
+/// The rates at which negatives were sampled. They must be above 0 and, unless both are 1, `binary`
+/// must be the model's only view.
 fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sampling {
     let section = record.child("model.sampling");
     let keys = ["negatives_kept", "negatives_trained"];
@@ -276,7 +278,7 @@ fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sam
         }
     }
     let [kept, trained] = keys.map(|key| section.number(key));
-    // What was found wrong has been noted.
+    // Invalid values were reported before.
     let sampling = Sampling::new(kept, trained).unwrap_or_default();
     if sampling != Sampling::default() && views != [View::Binary] {
         let at = section.given_position(&keys).unwrap_or(section.at);
@@ -343,7 +345,7 @@ fn judge(
     }
 }
 
-/// Options of comparisons of versions, with the problems that prevent them.
+/// Options of the comparisons of versions. Reports problems that prevent them.
 fn compare(
     record: &Record,
     root: &Record,

@@ -18,7 +18,7 @@ use super::write::MASK;
 /// Default topic of alerts.
 pub const TOPIC: &str = "trueline-alerts";
 
-/// The models, and whether it is a problem if a matcher means nothing to them.
+/// The models, and whether a matcher that means nothing to them is a problem.
 type MatcherModels<'p> = (&'p Plan, bool);
 
 /// Options of notifications. `listen` is the default address of the pages.
@@ -64,11 +64,12 @@ pub fn notify(
     }
 }
 
-/// Addresses of the pages and of the runbooks, by default those of a server that listens here.
+/// Addresses of the pages and of the runbooks; by default those of a server that listens at
+/// `listen`.
 pub fn links(root: &Record, listen: SocketAddr) -> (String, String) {
     let record = root.child("notify");
     let external_url = record.owned("external_url");
-    // All addresses of a machine are no address of it; a name that works there is better than none.
+    // A link cannot name "all addresses"; `localhost` at least works on this machine.
     let external_url = external_url.unwrap_or_else(|| match listen.ip().is_unspecified() {
         true => format!("http://localhost:{}", listen.port()),
         false => format!("http://{listen}"),
@@ -79,7 +80,7 @@ pub fn links(root: &Record, listen: SocketAddr) -> (String, String) {
     (external_url, runbook_url)
 }
 
-/// By what alerts are told apart.
+/// The labels by which alerts are grouped.
 fn group_by(record: &Record, problems: &mut Problems<'_>) -> GroupBy {
     let mut by = GroupBy::default();
     let mut has_model = false;
@@ -121,7 +122,7 @@ fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template
             problems.add(at, what, "close it, or double it for a literal brace");
         }
     }
-    // The text that cannot be wrong stands for it while further faults are looked for.
+    // The empty template replaces an invalid one while further problems are looked for.
     Template::parse("").unwrap_or_else(|_| unreachable!("an empty text has no braces"))
 }
 
@@ -158,7 +159,7 @@ fn options(
     }
 }
 
-/// The address. Rejects keys that this kind does not use.
+/// The address of a sink. Rejects keys that its kind does not use.
 fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     let (needed, useless): (&str, &[&str]) = match kind {
         Kind::Kafka => ("topic", &["url", "secret", "authorization", "ca_file"]),
@@ -167,11 +168,11 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
         Kind::PagerDuty | Kind::Opsgenie => ("url", &["topic", "authorization"]),
     };
     if problems.has(sink.entry("kind").at) {
-        // What the others may be is not known.
+        // The kind is unknown, so the other keys cannot be checked.
         return String::new();
     }
     let name = kind.as_str();
-    // The file that `check` prints has every default in it.
+    // Ignores the default topic, which the file that `check` prints contains.
     let given = |key: &&&str| sink.entry(key).given && sink.text(key) != Some(TOPIC);
     for key in useless.iter().filter(given) {
         let what = format!("`{key}` is of no use to the kind \"{name}\"");

@@ -1,4 +1,4 @@
-//! What the file says of sources, of the HTTP server and of state, checked.
+//! The checked options of sources, of the HTTP server and of state.
 
 use crate::collect::join::JoinPlan;
 use crate::decode::{DecodeOptions, OutcomeOptions};
@@ -8,8 +8,8 @@ use crate::store::event_log::LogLimits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Most topics of all sources: they are numbered over all of them.
-// A range of numbers counts one further.
+/// Most topics of all sources together, because topics are numbered over all sources.
+// The end of a range of numbers is one higher.
 pub const TOPICS_MAX: usize = u16::MAX as usize - 1;
 
 /// One source. `KafkaOptions` hides its secrets in `Debug`.
@@ -17,17 +17,18 @@ pub const TOPICS_MAX: usize = u16::MAX as usize - 1;
 pub struct SourceOptions {
     /// Its name.
     pub name: String,
-    /// Where its records come from.
+    /// The input of its records.
     pub input: Input,
-    /// The client.
+    /// The options of the Kafka client.
     pub kafka: KafkaOptions,
     /// The shape of its records.
     pub decode: DecodeOptions,
-    /// Separate outcomes.
+    /// The join with separate outcomes, if any.
     pub join: Option<JoinOptions>,
     /// Names of the models that are configured.
     pub models: Vec<String>,
-    /// How far apart two records of one id may be to count once; `None` where each counts.
+    /// How far apart in time two records of one id may be to count once; `None` if every record
+    /// counts.
     pub deduplicate_ms: Option<i64>,
 }
 
@@ -37,8 +38,8 @@ impl SourceOptions {
         u16::try_from(self.kafka.topics.len()).unwrap_or(u16::MAX)
     }
 
-    /// The topic with the outcomes of the predictions of `topic`; the same where it carries both,
-    /// and `None` where it carries no predictions that wait for outcomes.
+    /// The topic with the outcomes of the predictions of `topic`: `topic` itself if it carries both
+    /// kinds, `None` if it carries no predictions that wait for outcomes.
     pub fn outcomes_of(&self, topic: &str) -> Option<&str> {
         let outcomes = &self.join.as_ref()?.topics;
         let all = &self.kafka.topics;
@@ -77,16 +78,16 @@ pub struct HttpOptions {
     pub series_max: usize,
     /// Most streams whose cells are exported as series.
     pub cell_streams_max: usize,
-    /// Which requests are let in.
+    /// Which requests are accepted.
     pub access: AccessOptions,
 }
 
-/// Snapshots.
+/// Snapshots and the state topic.
 #[derive(Debug, Clone)]
 pub struct StateOptions {
-    /// Their directory.
+    /// Directory of the snapshots.
     pub directory: PathBuf,
-    /// Milliseconds between them.
+    /// Milliseconds between snapshots.
     pub interval_ms: i64,
     /// The state topic.
     pub topic: Option<String>,
@@ -94,7 +95,8 @@ pub struct StateOptions {
     pub namespace: String,
     /// Which process judges.
     pub verdicts: Verdicts,
-    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    /// Number of judge partitions over which the models are spread; `None` if one process judges
+    /// all.
     pub judge_partitions: Option<i32>,
     /// How long verdicts wait for a partition without new checkpoints, in ms.
     pub missing_after_ms: i64,
@@ -113,9 +115,9 @@ pub enum Verdicts {
     /// Each process judges the partitions that it reads.
     #[default]
     Own,
-    /// This process counts, and another judges.
+    /// This process only counts, and another judges.
     None,
-    /// This process judges what the others count.
+    /// This process only judges, namely what the others count.
     All,
 }
 

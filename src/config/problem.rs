@@ -1,6 +1,6 @@
 //! A problem of a configuration file: its position, its description and its remedy.
 //!
-//! All problems of a file are reported, not only the first, so that five typing errors need one run
+//! All problems of a file are reported, not only the first, so that five typing errors take one run
 //! and not five. A message has the form `file:line:column: problem; remedy`, which editors can jump
 //! to. Lines and columns count from 1, columns in characters.
 
@@ -16,7 +16,7 @@ pub struct TextPosition {
 }
 
 impl TextPosition {
-    /// The first character: the position of what is missing from the whole file.
+    /// The first character: the position of anything missing from the whole file.
     pub const START: TextPosition = TextPosition { line: 1, column: 1 };
 }
 

@@ -82,7 +82,7 @@ fn section_schema(section: &'static Section) -> Value {
 
 fn key_schema(key: &Key) -> Value {
     let text = json!({ "type": "string" });
-    // A variable may stand in quotes where a number is expected.
+    // A variable in quotes may replace a number.
     let variable = json!({ "type": "string", "pattern": "\\$\\{" });
     let mut schema = match key.kind {
         Kind::Text | Kind::Secret | Kind::Path | Kind::Address | Kind::Duration | Kind::Time => {

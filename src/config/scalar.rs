@@ -1,4 +1,4 @@
-//! A value from its text: numbers, sizes, durations, words of a choice.
+//! Parses scalar values: numbers, sizes, durations, words of a choice.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use super::units::{bytes, duration, plain};
 use super::value::{Fault, Value, nearest};
 use crate::stats::tolerance::NoTolerance;
 
-/// A value of a kind from its text. `quoted`: the file has it in quotes. `bare`: it may be a number
-/// or a boolean nevertheless, because it came from a variable or had no quotes.
+/// Parses a value of a kind. `quoted` says that the file has it in quotes; `bare` that it may still
+/// be a number or a boolean, because it came from a variable or had no quotes.
 pub(super) fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fault> {
     let shown = if kind == Kind::Secret {
-        // Messages reach logs and answers over HTTP.
+        // Messages reach logs and HTTP answers, so they must not show secrets.
         "a secret without quotes".to_owned()
     } else if quoted {
         format!("text \"{text}\"")
@@ -90,7 +90,7 @@ pub(super) fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result
     }
 }
 
-/// What other programs call a word, and its name here.
+/// Words of other programs, and their names here.
 const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("datetime", "rfc3339"),
     ("discord", "webhook"),
@@ -102,7 +102,7 @@ const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("seconds", "s"),
 ];
 
-/// One of the words; otherwise the remedy names the nearest.
+/// One of the words; otherwise an error whose remedy names the nearest.
 fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
     if words.contains(&text) {
         return Ok(Value::Text(text.to_owned()));
@@ -152,7 +152,7 @@ fn with_article(kind: Kind) -> String {
     }
 }
 
-/// Words in quotes, separated by commas.
+/// The words in quotes, separated by commas.
 fn list_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
     quoted.join(", ")

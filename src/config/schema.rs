@@ -3,8 +3,8 @@
 //! The keys themselves are data, in [`super::keys`]. That one table yields the validation of a
 //! file, its defaults, the hints in messages, the annotated sample `config/everything.toml`, the
 //! reference page and the JSON Schema, so that none of them can contradict the parser. A default is
-//! stored as the TOML text that a person would write and is read like a file: an invalid default is
-//! a failing test.
+//! stored as the TOML text that a person would write and is read like a file: an invalid default
+//! fails a test.
 
 /// A section of the file: `[path]`, or `[[path]]` when repeated. The top of the file has path `""`.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Whether x lies inside; NaN never does.
+    /// Whether x lies inside the bounds; NaN never does.
     pub fn contain(&self, x: f64) -> bool {
         if self.open {
             self.low < x && x < self.high
@@ -100,13 +100,13 @@ pub enum Kind {
     Truth,
     /// A length of time with its unit, in a string: `"30s"`, `"1h"`. Whole milliseconds.
     Duration,
-    /// The same above zero.
+    /// A duration above zero.
     Time,
     /// A number of bytes, plain or with its unit in a string: `"64KiB"`.
     Bytes,
     /// A tolerance: a number, a share `"10%"`, or both `"0.05 or 20%"`.
     Tolerance,
-    /// Where to start reading: `"earliest"`, `"latest"`, a duration back or a time; or one of the
+    /// Where to start reading: `"earliest"`, `"latest"`, a duration back or a time; or one of these
     /// words.
     Start(&'static [&'static str]),
     /// Strings; a single string is a list of one.
@@ -176,7 +176,7 @@ impl Kind {
 }
 
 impl Section {
-    /// The key of that name.
+    /// The key with this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|k| k.name == name)
     }

@@ -10,7 +10,8 @@ use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
 
-/// Encryption and credentials. Settings without a typed option go into the map, unless it has them.
+/// Encryption and credentials. Settings without a typed option are added to the map, unless it
+/// already has them.
 pub fn security(
     kafka: &Record,
     options: &mut BTreeMap<String, String>,
@@ -78,8 +79,8 @@ pub fn security(
     }
 }
 
-/// The files of [kafka.tls] in use that cannot be read, each with its key. OpenSSL would say that
-/// something failed, and name neither.
+/// The files of [kafka.tls] in use that cannot be read, each with its key. OpenSSL's own message
+/// names neither file nor key.
 pub fn unreadable(kafka: &KafkaOptions) -> Vec<String> {
     let option = |name: &str| kafka.options.get(name).map(String::as_str);
     let files = [

@@ -37,8 +37,8 @@ pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
     }
 }
 
-/// Why no request can be for this name, and what to write instead. Requests are compared with the
-/// name alone, without their port.
+/// Why no request can have this host name, and what to write instead. Requests are compared with
+/// the name alone, without their port.
 fn no_host(host: &str) -> Option<(String, String)> {
     let what = |why: &str| format!("`hosts` has `{host}`, which {why}");
     if host.contains('*') {
@@ -51,7 +51,7 @@ fn no_host(host: &str) -> Option<(String, String)> {
     let name = host.trim();
     let name = name.split_once("://").map_or(name, |(_, rest)| rest);
     let name = name.split('/').next().unwrap_or(name);
-    // The colons of an address of IPv6 come before no port.
+    // In an IPv6 address, a colon does not precede a port.
     let name = match name.split_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => name,
@@ -84,7 +84,7 @@ pub fn events(root: &Record, problems: &mut Problems<'_>) -> EventOptions {
         problems.add(record.entry("request_bytes_max").at, what, remedy);
         return options;
     }
-    // A segment of a full log holds a sixteenth of it, and a request goes into one segment.
+    // A segment is a sixteenth of a full log, and a request must fit into one segment.
     let least = 16 * options.request_bytes_max as u64;
     if options.limits.bytes_max < least {
         let what =
@@ -150,8 +150,9 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// A word that is meant as a level and is none, where no directive is of this program: as it
-/// stands, the word names another part of the program. Filters of spans are not looked at.
+/// A word of a filter that was meant as a level but is not one: the filter would take it for a
+/// module. `None` if another directive is a level or for this program. Filters of spans are not
+/// checked.
 fn no_level(filter: &str) -> Option<&str> {
     let is_ours = |word: &str| word.starts_with("trueline") || word.parse::<LevelFilter>().is_ok();
     let words = || filter.split(',').map(str::trim);

@@ -21,7 +21,7 @@ use super::start::{missing_state, start};
 use super::topics;
 use super::value::Value;
 
-/// The sources: client options and record shape of each.
+/// The sources, each with its client options and record shape.
 pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions> {
     let records = root.all("source");
     if records.is_empty() {
@@ -42,13 +42,13 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         let mut kafka = shared.clone();
         kafka.group = match record.owned("group") {
             Some(group) => group,
-            // A source that is added behind the others does not rename their groups.
+            // Only the first source has the plain group, so adding one later renames no group.
             None if out.is_empty() => shared.group.clone(),
             None => format!("{}.{name}", shared.group),
         };
         kafka.topics = record.strings("topics");
         kafka.dead_letter = record.owned("dead_letter");
-        // The kind of both keys has checked them.
+        // Both values were checked when they were read.
         kafka.start = record
             .text("start")
             .and_then(|t| start(t).ok())
@@ -89,7 +89,7 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
     out
 }
 
-/// Whether partitions without usable state in the topic of state begin without it.
+/// Whether partitions without usable state in the state topic start without it.
 fn begins_fresh(root: &Record) -> bool {
     let state = root.child("state");
     state.text("topic").is_some() && state.text("on_broken") == Some("fresh")

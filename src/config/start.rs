@@ -5,7 +5,7 @@ use super::value::Fault;
 use crate::decode;
 use crate::kafka::{MissingState, StartAt};
 
-/// The start that a text of the command line means.
+/// Parses a start given on the command line.
 pub fn start_at(text: &str) -> Result<StartAt, String> {
     start(text).map_err(|(what, remedy)| format!("{what}; {remedy}"))
 }
@@ -29,7 +29,7 @@ pub(super) fn start(text: &str) -> Result<StartAt, Fault> {
     }
 }
 
-/// What to do without state, where the text is one of the words or a start.
+/// Parses what to do without state: one of the words, or a start.
 pub(super) fn missing_state(text: &str) -> Result<MissingState, Fault> {
     match text {
         "stop" => Ok(MissingState::Stop),

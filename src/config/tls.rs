@@ -1,5 +1,5 @@
 //! The parts of a configuration that need TLS. A binary built without TLS refuses the file, so that
-//! the problem shows at the start and not when the first alert is not delivered.
+//! the problem appears at the start and not with the first undelivered alert.
 
 use crate::notify::{Kind, NotifyOptions};
 
@@ -10,11 +10,11 @@ use super::value::Value;
 /// Whether this binary supports TLS.
 pub const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
 
-/// What to do about it.
+/// The remedy for a binary without TLS.
 const REMEDY: &str = "use a binary whose `trueline --version` says `tls: yes`, or build with \
                       `cargo build --release --features tls`";
 
-/// Refuses what this binary cannot do.
+/// Rejects keys that this binary does not support.
 pub fn check(root: &Record, notify: &NotifyOptions, problems: &mut Problems<'_>) {
     if TLS_BUILT {
         return;
@@ -25,7 +25,7 @@ pub fn check(root: &Record, notify: &NotifyOptions, problems: &mut Problems<'_>)
     }
 }
 
-/// The keys that need TLS, in the words of messages, and where they are.
+/// The keys that need TLS, as messages name them, with their positions.
 pub fn needs(root: &Record, notify: &NotifyOptions) -> Vec<(TextPosition, String)> {
     let mut needs = kafka(root.child("kafka"));
     let registry = root.child("registry");
@@ -47,7 +47,7 @@ fn is_https(url: &str) -> bool {
     url.starts_with("https://")
 }
 
-/// Encryption, and credentials other than plain ones, which the client has from the same library.
+/// The keys of encryption, and of mechanisms other than PLAIN, which need the same library.
 fn kafka(record: &Record) -> Vec<(TextPosition, String)> {
     let mut needs = Vec::new();
     let (tls, sasl) = (record.child("kafka.tls"), record.child("kafka.sasl"));

@@ -13,7 +13,7 @@ pub(super) fn duration(text: &str) -> Result<i64, Fault> {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) && text != "0" {
         return fault("a duration without a unit");
     }
-    // To humantime these are months.
+    // humantime would take it for months.
     if text.contains('M') {
         return fault("whose unit \"M\" could be minutes or months");
     }
@@ -24,7 +24,7 @@ pub(super) fn duration(text: &str) -> Result<i64, Fault> {
         return fault("finer than a millisecond");
     }
     match i64::try_from(duration.as_millis()) {
-        // A hundred years keep every sum of times far from overflow.
+        // A hundred years are far from overflow in any sum of times.
         Ok(ms) if ms <= 3_155_760_000_000 => Ok(ms),
         _ => fault("longer than a hundred years"),
     }
@@ -60,7 +60,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, Fault> {
         })
 }
 
-/// A number without the underscores that TOML allows in it.
+/// A number without the underscores that TOML allows.
 pub(super) fn plain(text: &str) -> String {
     text.trim().replace('_', "")
 }

@@ -66,16 +66,16 @@ pub enum Value {
     Windows(Vec<Placed<WindowValue>>),
 }
 
-/// The environment of the file: variables, and files with secrets.
+/// The world outside the file: environment variables, and files with secrets.
 pub struct Outside<'a> {
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Where relative paths start: the directory of the configuration file.
+    /// The directory of the configuration file, where relative paths start.
     pub directory: PathBuf,
 }
 
 impl Outside<'static> {
-    /// No variables; paths start at the working directory.
+    /// No variables; relative paths start at the working directory.
     pub fn nothing() -> Outside<'static> {
         Outside {
             variable: &|_| None,
@@ -84,7 +84,7 @@ impl Outside<'static> {
     }
 }
 
-/// A problem of one value, and the remedy.
+/// A problem of one value, and its remedy.
 pub(super) type Fault = (String, String);
 
 /// The candidate nearest to `name`, if at most two letters in five are dropped, added, changed or

@@ -12,7 +12,7 @@ use super::schema::Kind;
 use super::units::duration;
 use super::value::{Fault, Outside, Placed, Value, WindowValue};
 
-/// How a window is written that is more than a length.
+/// How to write a window that is more than a length.
 const WINDOW_TABLES: &str = "`{ width = \"5m\", slide = \"30s\" }` or `{ last = 10000 }`";
 
 /// Reads values of one file.
@@ -47,7 +47,7 @@ impl ValueReader<'_, '_> {
                     other => Err(mismatch(kind, &described(other))),
                 };
                 let read = read.map_err(|(what, remedy)| match name {
-                    // Their texts have a form of their own.
+                    // Budgets have their own syntax.
                     "budget" => (what, "write, for example, \"1 per 30d\"".to_owned()),
                     "brokers" => (what, "write, for example, \"a:9092,b:9092\"".to_owned()),
                     _ => (what, remedy),
@@ -57,7 +57,7 @@ impl ValueReader<'_, '_> {
         }
     }
 
-    /// The value; a relative path starts at the directory of the file.
+    /// Anchors a value in the file: a relative path starts at the directory of the file.
     pub fn placed(&self, value: Value) -> Value {
         match value {
             Value::Path(path) => Value::Path(self.outside.directory.join(path)),
@@ -65,13 +65,13 @@ impl ValueReader<'_, '_> {
         }
     }
 
-    /// Records a problem of the value `name`.
+    /// Records the error of reading the value `name`, if any.
     fn note<T>(&mut self, name: &str, at: TextPosition, read: Result<T, Fault>) -> Option<T> {
         read.map_err(|(what, remedy)| self.problems.add(at, format!("`{name}` {what}"), remedy))
             .ok()
     }
 
-    /// Replaces variables. The flag says whether there were any.
+    /// Replaces variables. The flag says whether the text had any.
     fn text(&mut self, at: TextPosition, text: &str) -> Option<(String, bool)> {
         match interpolate::interpolate(text, self.outside.variable) {
             Ok(None) => Some((text.to_owned(), false)),
@@ -244,13 +244,13 @@ impl ValueReader<'_, '_> {
     }
 }
 
-/// Stores a value that was read. Returns whether it was.
+/// Stores a value if it could be read, and returns whether it could.
 fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     *slot = read;
     slot.is_some()
 }
 
-/// The value of the file in words: `a table`, `text "x"`.
+/// Describes a value of the file for messages: `a table`, `text "x"`.
 fn described(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("text \"{text}\""),

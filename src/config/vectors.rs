@@ -1,8 +1,8 @@
-//! Which vector views can be maintained, and together with what.
+//! Decides which vector views can be maintained, and which options they exclude.
 //!
 //! A vector view needs named classes, at most [`DIMENSION_MAX`] coordinates (except for the kernel
-//! test), and a view of single scores beside it, which counts the events. The null of the kernel
-//! test is one of pairs of equally weighted events, so a model with weighted events cannot have a
+//! test), and a view of single scores beside it, which counts the events. The null hypothesis of
+//! the kernel test assumes equally weighted events, so a model with weighted events cannot have a
 //! kernel view.
 
 use super::document::Record;

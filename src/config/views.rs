@@ -1,4 +1,4 @@
-//! The classes of a model and what is tested of them.
+//! The classes of a model, and its views.
 
 use super::document::Record;
 use super::feeds::feeds;
@@ -51,7 +51,7 @@ pub fn settle_classes(root: &mut Record, problems: &mut Problems<'_>) {
     }
 }
 
-/// The views of a model; by default one by the number of its classes.
+/// The views of a model; the default depends on the number of its classes.
 pub fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Vec<View> {
     let mut views = Vec::new();
     if !record.entry("views").given {
@@ -78,8 +78,8 @@ pub fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -
     views
 }
 
-/// A view by its name; a class by its number or its name, by its name alone where a class has a
-/// number for one.
+/// A view by its name. A class is given by its number or its name; only by its name if a class is
+/// named by a number.
 fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     let Some(class) = text.strip_prefix("class:") else {
         let parsed = text.parse().map_err(|_| {

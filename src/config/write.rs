@@ -91,7 +91,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// A comment, wrapped.
+/// Appends a comment, wrapped.
 fn comment(out: &mut String, text: &str) {
     let mut width = 0;
     for word in text.split_whitespace() {
@@ -171,9 +171,9 @@ fn size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A basic string of TOML: that of JSON, which leaves U+007F as it is.
+/// A basic TOML string. It equals the JSON string, except that JSON leaves U+007F unescaped.
 fn quoted(text: &str) -> String {
     let out = serde_json::Value::from(text).to_string();
-    // Reading it again must not replace anything.
+    // Escaped, so that reading the text again replaces nothing.
     out.replace('\u{7f}', "\\u007F").replace("${", "$${")
 }

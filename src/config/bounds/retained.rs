@@ -1,18 +1,18 @@
-//! What predictions, outcomes and ids take while they wait for each other.
+//! Memory of predictions, outcomes and ids while they wait for each other.
 //!
 //! With separate outcomes, each of `pending_max` predictions takes [`PENDING_BYTES`], and as much
 //! again for each further view of single scores. It also takes [`COORDINATE_BYTES`] for each of the
 //! largest probabilities that its vector views need: k for `top_k:k`, all for `full`, the maximum
-//! of several views, and one more than two thirds of all if `kernel` keeps them whole. Each of as
-//! many waiting outcomes takes [`WAITING_BYTES`]. Changes since the last snapshot wait for its
-//! journal in addition. If that exceeds `pending_memory`, predictions take `pending_memory`, the
-//! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
-//! measured worst case during a merge of tables.
+//! of several views. If `kernel` keeps them whole, one more than two thirds of all are added. Each
+//! of the equally many waiting outcomes takes [`WAITING_BYTES`]. Changes since the last snapshot
+//! wait for its journal in addition. If that exceeds `pending_memory`, predictions take
+//! `pending_memory`, the memory of spilling itself, and two bytes for each spilled prediction. On
+//! disk the latter take the measured worst case during a merge of tables.
 //!
 //! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4
-//! MB with one view for the first 32, and twice as much in all others together, however many.
+//! MB with one view for the first 32, and twice as much for all further ones together.
 //!
-//! Where records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
+//! If records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
 
 use crate::collect::join::{GivenUp, JoinPlan, full_vector};
 use crate::collect::seen_ids::ID_BYTES;
@@ -22,14 +22,15 @@ use crate::stats::multiclass::ranked::depth;
 
 /// A retained prediction with one view: a row, its score and its index entry, with room for growth.
 pub const PENDING_BYTES: u64 = 80;
-/// One of the largest probabilities of a retained prediction, with its class, or three halves of
-/// one: 12 bytes, with room for growth, twice while the columns are copied.
+/// One of the largest probabilities of a retained prediction with its class, or one and a half
+/// probabilities of a vector kept whole: 12 bytes, with room for growth, twice while the columns
+/// are copied.
 pub const COORDINATE_BYTES: u64 = 32;
 /// A waiting outcome: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
 /// Memory of spilling itself: batches in flight, cached blocks and filters, tables being merged.
 const SPILLING_BYTES: u64 = 256 << 20;
-/// Bits in memory of a spilled prediction: whether it still exists, and its filter entry.
+/// Bits in memory for a spilled prediction: whether it still exists, and its filter entry.
 const SPILLED_HERE_BITS: u64 = 16;
 /// Bytes on disk of a spilled prediction with one view, while tables are merged.
 const SPILLED_BYTES: u64 = 400;
@@ -59,7 +60,7 @@ pub(super) fn pending_bytes(config: &Config) -> u64 {
     all.fold(0, u64::saturating_add)
 }
 
-/// Ids of counted records.
+/// Memory of the ids of counted records.
 pub(super) fn ids_bytes(config: &Config) -> u64 {
     match config.plan.ids.is_empty() {
         true => 0,
@@ -80,12 +81,12 @@ pub(super) fn spill_bytes(config: &Config) -> u64 {
     all.fold(0, u64::saturating_add)
 }
 
-/// A retained prediction in memory.
+/// Memory of one retained prediction.
 fn held_bytes(config: &Config) -> u64 {
     views(config) * PENDING_BYTES + coordinates(config) * COORDINATE_BYTES
 }
 
-/// Entries that vector views keep of a prediction, at most.
+/// Most entries that vector views keep of a prediction.
 fn coordinates(config: &Config) -> u64 {
     let views = |m: &ModelPlan| m.views.iter().filter_map(|v| v.cells()).collect::<Vec<_>>();
     let of = |m: &ModelPlan| {
@@ -99,7 +100,7 @@ fn coordinates(config: &Config) -> u64 {
     config.plan.models.iter().map(of).max().unwrap_or(0)
 }
 
-/// Views of single scores, at most; a weight or a cluster takes the place of one.
+/// Most views of single scores; a weight or a cluster counts as one.
 fn views(config: &Config) -> u64 {
     let scalars = |m: &ModelPlan| m.views.iter().filter(|v| !v.is_vector()).count();
     let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(!m.grid.is_plain());
