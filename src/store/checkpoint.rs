@@ -28,23 +28,23 @@
 //!   taker                                               assigned ─┘   └ restores 8, seeks, resumes
 //! ```
 //!
-//! **Which checkpoint counts.** The one of the highest epoch, and within an epoch the one of the
-//! highest number. A process that was frozen and continues to write under its old epoch is ignored:
-//! its keys are its own, and nobody reads below a higher epoch that has a whole checkpoint. While
-//! the taker has not written one, the last checkpoint of the giver is valid whenever it was
-//! written: every checkpoint is by itself the state of the partition after exactly the records
-//! before its offsets, and the reader resumes from these offsets. Therefore no record is counted
-//! twice or skipped, whichever process dies at any time.
+//! **Which checkpoint counts.** The one with the highest epoch, and within an epoch the one with
+//! the highest number. A process that was frozen and continues to write under its old epoch is
+//! ignored: its keys carry that epoch, and nobody reads below a higher epoch that has a whole
+//! checkpoint. While the taker has not written one, the last checkpoint of the giver is valid
+//! whenever it was written: every checkpoint is by itself the state of the partition after exactly
+//! the records before its offsets, and the reader resumes from these offsets. Therefore no record
+//! is counted twice or skipped, whichever process dies at any time.
 //!
 //! **Journal.** A checkpoint writes only the new bytes of the journal. Its `epochs` say which epoch
 //! wrote which range, so bytes that a dead process wrote behind the mark of the restored checkpoint
 //! are not mistaken for those of the taker.
 //!
-//! **Notifications.** A judge of several does not wait for its next checkpoint to say that people
-//! were notified ([`Notified`]): a checkpoint of thousands of streams takes seconds, and whoever
-//! takes over meanwhile would notify again. A record between checkpoints has the number of the last
-//! one that was begun before it. The reader adds those of its checkpoint's number and of later
-//! ones, and of later epochs.
+//! **Notifications.** A process that judges several partitions does not wait for its next
+//! checkpoint to record that people were notified ([`Notified`]): a checkpoint of thousands of
+//! streams takes seconds, and a process that takes over meanwhile would notify again. Such a record
+//! carries the number of the last checkpoint begun before it. The reader uses the records with its
+//! checkpoint's number or a later one, or of a later epoch.
 //!
 //! Any other key or value under the prefix of a partition is foreign, and the partition is refused
 //! with the key in the message.
@@ -56,7 +56,7 @@ use crate::monitor::{Snapshot, VerdictState};
 use crate::stats::stored::Stored;
 use serde::{Deserialize, Serialize};
 
-/// Version of the checkpoint format; it changes with that of the snapshot inside.
+/// Version of the checkpoint format; it changes with the version of the snapshot inside.
 pub const VERSION: u32 = 3000 + format::VERSION;
 
 /// Maximum bytes of one record: half of the default limit of brokers, because a batch holds several
@@ -69,7 +69,7 @@ const HEAD_BYTES: usize = 8 + 4 + 8 + 4 + 8 + 4 + 4;
 /// A record of the state topic: its key, and its value or `None` to delete the key.
 pub type KeyedRecord = (String, Option<Vec<u8>>);
 
-/// Everything that moves with a partition. See the module.
+/// Everything that moves with a partition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PartitionCheckpoint {
     /// The engine of the partition.
@@ -78,7 +78,7 @@ pub struct PartitionCheckpoint {
     pub verdicts: Vec<VerdictState>,
     /// The epoch that wrote each range of the journal, oldest first.
     pub epochs: Vec<JournalRange>,
-    /// Deltas since the checkpoint before, where a separate process judges.
+    /// Deltas since the previous checkpoint, if a separate process judges.
     pub deltas: Option<DeltaBatch>,
 }
 
@@ -93,12 +93,13 @@ pub struct JournalRange {
     pub epoch: i64,
 }
 
-/// What people were notified of an alert between two checkpoints.
+/// A notification about an alert, recorded between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notified {
     /// The stream with which the alert moves.
     pub stream: StreamId,
-    /// As [`VerdictState::notified`]; also of an alert that has ended.
+    /// What people were notified of, as in [`VerdictState::notified`]; also for an alert that has
+    /// ended.
     pub text: String,
 }
 
@@ -115,7 +116,8 @@ pub fn claim_key(prefix: &str) -> String {
     format!("{prefix}claim")
 }
 
-/// The records of a checkpoint: those of its body, and the head to be written once they are safe.
+/// The records of a checkpoint: those of its body, and the head, which is written once they are
+/// safe.
 pub fn records(
     checkpoint: &PartitionCheckpoint,
     prefix: &str,
@@ -154,7 +156,7 @@ pub fn notified_key(prefix: &str, (epoch, number): (i64, u64), fingerprint: &str
 }
 
 /// The record of a notification after the checkpoint of this epoch and number was begun; `None` if
-/// it is larger than a record may be, or cannot be encoded: it then needs a checkpoint.
+/// it is too large for a record or cannot be encoded; then a checkpoint must carry it.
 pub fn notified_record(prefix: &str, at: (i64, u64), notified: &Notified) -> Option<KeyedRecord> {
     let key = notified_key(prefix, at, &notified.stream.fingerprint());
     let value = postcard::to_stdvec(notified).ok()?;

@@ -3,9 +3,9 @@
 //! A snapshot is written to a temporary file, synced and renamed into place, and the directory is
 //! synced. So after a crash at any moment the directory holds whole older files, and at most one
 //! part of a new one under a name that is never read. The newest [`KEEP`] files are kept. Loading
-//! takes the newest whole file, and reports newer ones that it refuses. A process that goes on
-//! without them gives them another name ([`keep_refused`]): otherwise the next saves would remove
-//! them, as the oldest.
+//! takes the newest whole file, and reports newer ones that it refuses. A process that continues
+//! without them renames them ([`keep_refused`]): otherwise the next saves would remove them, as the
+//! oldest.
 //!
 //! ```text
 //! snapshot-00000000000000000042.trueline, or with `.refused` at its end
@@ -24,10 +24,10 @@ use std::fs;
 use std::io::{self, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that are kept: the newest, one before it in case it is torn, and one for operator errors.
+/// Files that are kept: the newest, one in case it is torn, and one for operator errors.
 pub const KEEP: usize = 3;
 
-/// Bytes that are written to the file at once.
+/// Bytes that are written to the file at a time.
 const BUFFER: usize = 1 << 20;
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
@@ -41,7 +41,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// Its file.
     pub path: PathBuf,
-    /// For each of its joins, the journal segments that it marks; empty from [`load_checked`].
+    /// The journal segments that each of its joins marks; empty if [`load_checked`] loaded it.
     pub segments: Vec<Vec<Vec<u8>>>,
     /// Newer files that were refused, journals among them.
     pub refused: Vec<(PathBuf, FormatError)>,
@@ -49,7 +49,7 @@ pub struct Loaded {
     pub without_journal: Vec<PathBuf>,
 }
 
-/// Writes the snapshot into `dir`, which is created where it is missing, and removes all but the
+/// Writes the snapshot into `dir`, which is created if it is missing, and removes all but the
 /// newest [`KEEP`] files. Returns the path of the new file.
 pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     fs::create_dir_all(dir).map_err(at("creating the state directory", dir))?;
@@ -66,9 +66,9 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     Ok(path)
 }
 
-/// Renames a snapshot that was refused, so that no save removes it and no start reads it. The
-/// newest [`KEEP_REFUSED`](files::KEEP_REFUSED) of such files stay. Returns its new path; `None`
-/// for another file, such as a journal.
+/// Renames a snapshot that was refused, so that no save removes it and no start reads it. Of these
+/// files, the newest [`KEEP_REFUSED`](files::KEEP_REFUSED) stay. Returns its new path; `None` for
+/// another file, such as a journal.
 pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     if !is_snapshot(path) {
         return Ok(None);
@@ -81,7 +81,7 @@ pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(Some(kept))
 }
 
-/// The newest whole snapshot in `dir`; `None` where there is no file. See [`load_with_journals`].
+/// The newest whole snapshot in `dir`; `None` if there is none. Its journals are checked too.
 pub fn load(dir: &Path) -> Result<Option<Snapshot>, StoreError> {
     Ok(load_with_journals(dir)?.map(|l| l.snapshot))
 }
@@ -91,13 +91,14 @@ pub fn load_with_journals(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     newest(dir, journal::read, Vec::new())
 }
 
-/// The same, but journals are only checked and not returned, because they may exceed memory. The
-/// caller reads them one [`segment`](journal::segment) after the other.
+/// Like [`load_with_journals`], but only checks the journals, because they may exceed memory. The
+/// caller reads them one [`segment`](journal::segment) at a time.
 pub fn load_checked(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     load_other(dir, Vec::new())
 }
 
-/// The same without the files that the caller has refused, which are among the refused ones again.
+/// Like [`load_checked`], but skips the files that the caller has `refused`. The result lists them
+/// as refused too.
 pub fn load_other(
     dir: &Path,
     refused: Vec<(PathBuf, FormatError)>,
@@ -178,7 +179,7 @@ pub(super) fn format_of(bytes: &[u8]) -> Option<u32> {
     (magic == MAGIC).then(|| u32::from_le_bytes(*version))
 }
 
-/// What is in a directory, in order.
+/// The paths in a directory, in order.
 pub(super) fn paths(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(dir).and_then(|all| all.map(|e| Ok(e?.path())).collect());
     let mut paths: Vec<PathBuf> = entries.map_err(at("listing the state directory", dir))?;
@@ -196,12 +197,12 @@ fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     Ok(files)
 }
 
-/// A body on its way, with what its header says.
+/// A body being written, with the fields of its header.
 struct Body<'a, W> {
     to: &'a mut W,
     length: u64,
     crc: crc32fast::Hasher,
-    /// Why it could not be written: the encoder does not say.
+    /// The error of a failed write, which the encoder does not report.
     failed: Option<io::Error>,
 }
 
@@ -219,7 +220,8 @@ impl<W: Write> Write for Body<'_, W> {
     }
 }
 
-/// Writes the body behind room for the header, then the header: a body takes no memory of its own.
+/// Leaves room for the header, writes the body and then the header, so that the body needs no
+/// buffer.
 fn encode<W: Write + Seek>(snapshot: &Snapshot, to: &mut W) -> io::Result<()> {
     to.write_all(&[0; HEADER])?;
     let body = Body {
@@ -268,7 +270,7 @@ mod tests {
         TempDir::with_prefix("trueline-store-").unwrap()
     }
 
-    /// The number of the error of a full disk.
+    /// Error number of a full disk.
     const NO_ROOM: i32 = 28;
 
     /// A disk with room for this many bytes.
@@ -387,7 +389,7 @@ mod tests {
             let newest = (first..=n).map(|n| format!("not a snapshot, {n}"));
             assert_eq!(kept, newest.collect::<Vec<_>>());
         }
-        // Two of one number are two files.
+        // Two refused files of the same number are both kept.
         let one = dir.path().join("snapshot-00000000000000000099.trueline");
         for text in ["one", "two"] {
             fs::write(&one, text).unwrap();

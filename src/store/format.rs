@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 /// of this one and of the one before are recorded in `tests/engine/recorded_state`, for a test.
 pub const VERSION: u32 = 31;
 
-/// What is wrong with a stored file or checkpoint.
+/// The fault of a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// It is shorter or longer than its header says, or a journal is shorter than its mark.
     #[error("torn: its length is not the recorded one")]
     Torn,
-    /// It is not there, and something else needs it.
+    /// It does not exist, but something else needs it.
     #[error("missing")]
     Missing,
-    /// The operating system did not let it be read.
+    /// The operating system refused to read it.
     #[error("unreadable: {0}")]
     Unreadable(String),
     /// trueline did not write it.
@@ -36,7 +36,7 @@ pub enum FormatError {
     /// The body cannot be decoded.
     #[error("undecodable: {0}")]
     Body(String),
-    /// Nothing could be made of what it says.
+    /// It was decoded but cannot be used.
     #[error("unusable: {0}")]
     Unusable(String),
 }
@@ -54,7 +54,7 @@ pub enum StoreError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// There are snapshots, and none is usable. An empty start would silently lose their sums.
+    /// There are snapshots, but none is usable. An empty start would silently lose their sums.
     #[error(
         "no usable snapshot: {}to start without state, set it aside with `trueline state reset DIRECTORY`",
         faults(.0)

@@ -1,15 +1,15 @@
-//! The history on disk: a file that grows by frames, and is written again when most of it is old.
+//! The history on disk: a file that grows by frames, and is rewritten when most of it is old.
 //!
 //! ```text
 //! history.log:  "TLHIST2\n"  frame*        frame:  length u32, CRC-32 u32, postcard
 //! ```
 //!
-//! A frame holds what one stream gained, and behind it the verdicts that each point stands for
-//! besides its own, unless there are none. Frames that come later replace or thin those before, by
-//! the rules of [`History`]. A damaged frame is skipped. What follows the last sound frame is cut
-//! off, and the next frame begins there: a torn one, and all behind a length that cannot be. A file
-//! of another format is kept under the name [`REFUSED`], in place of one before it. The file is not
-//! synced, because a lost tail is a gap in a drawing and nothing else.
+//! A frame holds new entries of one stream and, unless there are none, the further verdicts that
+//! each point stands for. Later frames replace or thin earlier ones, by the rules of [`History`]. A
+//! damaged frame is skipped. Anything after the last sound frame is cut off: a torn frame, and all
+//! bytes after an impossible length. A file of another format is renamed to [`REFUSED`], which
+//! replaces an earlier such file. The file is not synced, because a lost tail only leaves a gap in
+//! a drawing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -28,12 +28,13 @@ pub const FILE: &str = "history.log";
 pub const REFUSED: &str = "history.log.refused";
 
 const MAGIC: &[u8; 8] = b"TLHIST2\n";
-/// Longer frames are damaged: a stream has a few windows of a few hundred points.
+/// Longer frames count as damaged: a stream has a few windows of a few hundred points.
 const FRAME_BYTES_MAX: usize = 4 << 20;
-/// The file is written again when it has this many bytes more than twice what it had after that.
+/// The file is rewritten when it is this many bytes larger than twice its size after the last
+/// rewrite.
 const SLACK_BYTES: u64 = 4 << 20;
 
-/// What a stream gained.
+/// New entries of one stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEntry {
     /// The stream.
@@ -50,11 +51,11 @@ pub struct HistoryFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Bytes after it was last written as a whole.
+    /// Bytes of the file after it was last rewritten.
     whole_bytes: u64,
-    /// Bytes that could not be read when it was opened.
+    /// Bytes that could not be read on opening.
     unread: u64,
-    /// A write failed: entries are missing, or half a frame is at its end, after which nothing
+    /// A write failed: entries are missing, or the file ends with half a frame, after which nothing
     /// would be read.
     torn: bool,
 }
@@ -66,7 +67,7 @@ impl HistoryFile {
         let mut file = appending(&path)?;
         let mut whole = Vec::new();
         file.read_to_end(&mut whole)?;
-        // The start of a magic is that of a file whose first write was torn.
+        // A prefix of the magic means that the first write was torn.
         if !whole.starts_with(MAGIC) && !MAGIC.starts_with(&whole) {
             files::rename(&path, &directory.join(REFUSED))?;
             file = appending(&path)?;
@@ -94,12 +95,12 @@ impl HistoryFile {
         Ok(open)
     }
 
-    /// Bytes that could not be read when it was opened: torn, damaged, or of another format.
+    /// Bytes that could not be read on opening: torn, damaged, or of another format.
     pub fn unread(&self) -> u64 {
         self.unread
     }
 
-    /// Appends what streams gained.
+    /// Appends new entries.
     pub fn append(&mut self, entries: &[HistoryEntry]) -> io::Result<()> {
         let mut frames = Vec::new();
         for entry in entries {
@@ -111,12 +112,12 @@ impl HistoryFile {
         Ok(())
     }
 
-    /// Entries were left out: the next write is of the whole history.
+    /// Makes the next write a rewrite, because entries were left out.
     pub fn require_rewrite(&mut self) {
         self.torn = true;
     }
 
-    /// Whether it must be written as a whole: most of it is old, or a write failed.
+    /// Whether the file must be rewritten: most of it is old, or a write failed.
     pub fn needs_rewrite(&self) -> bool {
         self.torn || self.bytes > 2 * self.whole_bytes + SLACK_BYTES
     }
@@ -126,10 +127,10 @@ impl HistoryFile {
         self.bytes
     }
 
-    /// Writes the file again, from what is kept.
+    /// Rewrites the file with the kept history.
     pub fn rewrite(&mut self, history: &History) -> io::Result<()> {
         let aside = self.path.with_extension(files::EXTENSION);
-        // Where the open file has lost its name, nothing may be appended to it.
+        // If the open file has lost its name, nothing may be appended to it.
         self.torn = true;
         let bytes = files::replace_with(&self.path, &aside, |file| write_all(file, history))?;
         (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);
@@ -138,7 +139,7 @@ impl HistoryFile {
     }
 }
 
-/// Writes a file of what is kept; answers its bytes.
+/// Writes the kept history to a file, and returns its bytes.
 fn write_all(file: &mut File, history: &History) -> io::Result<u64> {
     let mut out = BufWriter::new(file);
     out.write_all(MAGIC)?;
@@ -146,7 +147,7 @@ fn write_all(file: &mut File, history: &History) -> io::Result<u64> {
     let mut streams = Vec::new();
     history.each(|stream, _| streams.push(stream.clone()));
     for stream in streams {
-        // A copy, so that nobody waits for the disk.
+        // Copies the stream, so that nobody waits for the disk.
         let Some(kept) = history.stream(&stream) else {
             continue;
         };
@@ -166,7 +167,7 @@ fn write_all(file: &mut File, history: &History) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Opens or creates the file; what is written goes to its end.
+/// Opens or creates the file for appending.
 fn appending(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).open(path)
@@ -185,7 +186,7 @@ fn frame(entry: &HistoryEntry, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// How many bytes of a file a start cannot read: torn, damaged, or of another format.
+/// Bytes of a file that a start cannot read: torn, damaged, or of another format.
 pub fn unread(bytes: &[u8]) -> u64 {
     let Some(frames) = bytes.strip_prefix(MAGIC) else {
         return bytes.len() as u64;
@@ -198,7 +199,7 @@ pub fn unread(bytes: &[u8]) -> u64 {
     (frames.len() - sound) as u64
 }
 
-/// Reads the sound frames; answers where the last of them ends, and how many bytes they have.
+/// Reads the sound frames. Returns the end of the last one, and their total bytes.
 fn read(frames: &[u8], history: &History) -> (usize, usize) {
     let (mut at, mut end, mut bytes) = (0, 0, 0);
     while let Some((entry, next)) = next(frames, at) {
@@ -216,8 +217,8 @@ fn read(frames: &[u8], history: &History) -> (usize, usize) {
     (end, bytes)
 }
 
-/// The frame that begins there, if it is sound, and where the next one begins; `None` where no
-/// whole frame can be.
+/// The frame at a position, or `None` in its place if it is damaged, and the position of the next
+/// one. `None` if no whole frame can be there.
 fn next(frames: &[u8], at: usize) -> Option<(Option<HistoryEntry>, usize)> {
     let word = |from: usize| {
         let bytes = frames.get(from..from + 4)?;
@@ -296,19 +297,19 @@ mod tests {
         let whole = fs::read(path.join(FILE)).expect("the file");
         fs::write(path.join(FILE), &whole[..whole.len() - 3]).expect("torn");
         assert_eq!(points(path).0, 9);
-        // The tail is gone, so that what is appended now is read.
+        // The tail was cut off, so entries appended now can be read.
         let mut file = HistoryFile::open(path, &history).expect("it opens");
         file.append(&[entry("b", 9)]).expect("written");
         assert_eq!(points(path).0, 10);
         let mut damaged = fs::read(path.join(FILE)).expect("the file");
         damaged[40] ^= 1;
         fs::write(path.join(FILE), &damaged).expect("damaged");
-        // The frame in the middle is skipped and stays, those behind it are read.
+        // The damaged frame in the middle is skipped but stays, and the frames after it are read.
         assert_eq!(points(path), (9, damaged.len() as u64));
         let file = HistoryFile::open(path, &history).expect("it opens");
         let first = u32::from_le_bytes(damaged[8..12].try_into().expect("four bytes"));
         assert_eq!(file.unread(), u64::from(first) + 8);
-        // Behind a length that cannot be, nothing is found.
+        // After an impossible length nothing is read.
         damaged[11] ^= 0xff;
         fs::write(path.join(FILE), &damaged).expect("damaged");
         let file = HistoryFile::open(path, &history).expect("it opens");

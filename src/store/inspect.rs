@@ -15,15 +15,15 @@ pub enum FileRole {
     Snapshot,
     /// A segment of a join journal.
     Journal,
-    /// A snapshot or a journal of alerts that a start has refused, and kept.
+    /// A snapshot or a journal of alerts that a start refused and kept.
     Refused,
     /// A part of a snapshot whose writing was interrupted; it is never read.
     Part,
     /// The journal of notifications.
     Alerts,
-    /// What windows said over time.
+    /// The history of windows.
     History,
-    /// A part of a log of posted events.
+    /// A segment of a log of posted events.
     Events,
     /// The lock of the running process.
     Lock,
@@ -40,11 +40,11 @@ pub struct FileReport {
     pub role: FileRole,
     /// Its length.
     pub bytes: u64,
-    /// Version of its format, where it has one.
+    /// Version of its format, if it has one.
     pub format: Option<u32>,
     /// Why it cannot be used.
     pub fault: Option<FormatError>,
-    /// The first journal without which a snapshot cannot be used, and what is wrong with it.
+    /// For a snapshot, the first journal that it needs and that cannot be used, with its fault.
     pub needs: Option<(PathBuf, FormatError)>,
 }
 
@@ -97,7 +97,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
             }
         }
     }
-    // Journals carry no checksum; the snapshots that mark them do.
+    // Journals contain no checksum; the snapshots that mark them do.
     let refused = match &newest {
         Ok(Some(loaded)) => loaded.refused.as_slice(),
         Err(StoreError::Refused(refused)) => refused.as_slice(),

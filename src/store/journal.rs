@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(super) const FOLDER: &str = "journal";
 const SUFFIX: &str = "log";
 
-/// Bytes that are read at once where only the checksum is wanted.
+/// Bytes that are read at a time to compute a checksum.
 const CHECKED_BYTES: usize = 1 << 18;
 
 /// The first segment that a snapshot needs, by join and partition.
@@ -62,7 +62,7 @@ pub fn read(dir: &Path, state: &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, For
     marks.map(|mark| segment(dir, state, mark)).collect()
 }
 
-/// Checks the segments without keeping their bytes.
+/// Checks the segments of a snapshot without keeping their bytes.
 pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, FormatError)> {
     let mut buffer = vec![0; CHECKED_BYTES];
     state.marks.iter().try_for_each(|mark| {
@@ -83,7 +83,7 @@ fn unread(error: &io::Error) -> FormatError {
     }
 }
 
-/// The checksum of the first `len` bytes of a file; an error where it has fewer.
+/// The checksum of the first `len` bytes of a file; an error if it has fewer.
 fn checksum(path: &Path, len: u64, buffer: &mut [u8]) -> io::Result<u32> {
     let (mut file, mut rest) = (File::open(path)?, len);
     let mut crc = crc32fast::Hasher::new();
@@ -108,7 +108,7 @@ pub fn segment(
     let path = path_of(dir, state.join, state.partition, mark.segment);
     let mut bytes = Vec::new();
     let read = File::open(&path).and_then(|f| {
-        // No more room than the file fills, whatever the mark says.
+        // Allocates no more than the file has, whatever the mark says.
         let len = f.metadata()?.len().min(mark.len);
         bytes.reserve_exact(usize::try_from(len).unwrap_or(0));
         f.take(mark.len).read_to_end(&mut bytes)
@@ -127,7 +127,7 @@ pub fn needed(states: &[JoinState]) -> Needed {
     states.iter().filter_map(first).collect()
 }
 
-/// Removes the segments before all needed ones. A file that cannot be removed does no harm.
+/// Removes the segments that precede all needed ones. A file that cannot be removed does no harm.
 pub fn prune<'n>(dir: &Path, needed: impl Iterator<Item = &'n Needed> + Clone) {
     let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else {
         return;
@@ -221,7 +221,7 @@ mod tests {
         let missing = state(7, b"abc");
         assert_eq!(read(dir, &missing).unwrap_err().1, FormatError::Missing);
         assert_eq!(check(dir, &missing).unwrap_err().1, FormatError::Missing);
-        // What the disk does not hand out is not torn.
+        // A segment that cannot be read is not torn.
         fs::create_dir(path_of(dir, 1, 2, 7)).unwrap();
         for fault in [
             read(dir, &missing).unwrap_err().1,

@@ -3,11 +3,11 @@
 //! * On disk: [`file`](mod@file) writes a [`Snapshot`](crate::monitor::Snapshot) so that it
 //!   survives a crash, and [`journal`] adds the pending predictions. [`mod@inspect`] lists a state
 //!   directory, and [`transfer`] exports and imports it.
-//! * In the state topic: [`checkpoint`] is the state of one partition and how it is written,
-//!   [`reader`] finds the newest one, and [`topic_report`] inspects a whole topic. With a separate
-//!   judge a checkpoint also carries the deltas since the one before.
-//! * [`event_log`] takes events that are posted, for teams without Kafka.
-//! * [`history`] holds what windows said over time. It is derived, and no verdict depends on it.
+//! * In the state topic: [`checkpoint`] is the state of one partition and its format, [`reader`]
+//!   finds the newest one, and [`topic_report`] inspects a whole topic. With a separate judge a
+//!   checkpoint also carries the deltas since the previous one.
+//! * [`event_log`] stores posted events, for use without Kafka.
+//! * [`history`] holds past values of windows. It is derived, and no verdict depends on it.
 //! * [`mod@spill`] holds pending predictions that exceed memory. It is scratch space, not state.
 //!
 //! [`mod@format`] has the version of the format and the errors.

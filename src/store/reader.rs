@@ -2,9 +2,9 @@
 //!
 //! A [`CheckpointReader`] takes all records of the topic in order and keeps those of its partition.
 //! [`CheckpointReader::newest`] assembles the newest whole checkpoint. A damaged one is reported
-//! and the one before it is used; where all are damaged the result is an error and never an empty
-//! start. The reader keeps the bytes of two checkpoints per epoch and of the journal, if it is
-//! asked to read that.
+//! and the previous one is used; if all are damaged the result is an error and never an empty
+//! start. The reader keeps the bytes of two checkpoints per epoch and, unless told to skip it, of
+//! the journal.
 
 use super::checkpoint::{
     self, CheckpointHead, JournalChunk, JournalRange, Notified, PartitionCheckpoint, epoch_at,
@@ -19,9 +19,9 @@ pub struct CheckpointReader {
     heads: BTreeMap<(i64, u64), Vec<u8>>,
     bodies: BTreeMap<(i64, u64, u32), Vec<u8>>,
     journal: BTreeMap<JournalChunk, Vec<u8>>,
-    /// By epoch, number of the checkpoint before, and fingerprint.
+    /// Notifications by epoch, number of the previous checkpoint, and fingerprint.
     notified: BTreeMap<(i64, u64, String), Vec<u8>>,
-    /// Keys that are none of ours, as long as they have a value.
+    /// Unknown keys that have a value.
     foreign: BTreeSet<Vec<u8>>,
     bytes: u64,
     /// Journals are skipped: the caller reads the sums and does not resume the partition.
@@ -41,16 +41,16 @@ pub struct FoundCheckpoint {
     pub head: String,
     /// Bytes of the journal segments that it marks.
     pub segments: Vec<Vec<u8>>,
-    /// What people were notified of after it was begun, the last of each stream.
+    /// What people were notified of since it was begun, the last of each stream.
     pub notified: Vec<Notified>,
     /// Newer checkpoints that were refused, by the key of their head.
     pub refused: Vec<(String, FormatError)>,
-    /// Records of notifications that cannot be read, by their key.
+    /// Records of notifications that cannot be read, by key.
     pub unreadable: Vec<(String, FormatError)>,
 }
 
 impl CheckpointReader {
-    /// A reader for the keys with this prefix.
+    /// A reader of the keys with this prefix.
     pub fn new(prefix: String) -> CheckpointReader {
         CheckpointReader {
             prefix,
@@ -92,7 +92,7 @@ impl CheckpointReader {
         match (known, value) {
             (Some(()), _) => {}
             (None, Some(_)) => drop(self.foreign.insert(key.to_vec())),
-            // Somebody has deleted what was none of ours.
+            // An unknown key was deleted.
             (None, None) => drop(self.foreign.remove(key)),
         }
         self.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
@@ -129,8 +129,8 @@ impl CheckpointReader {
         self.bytes
     }
 
-    /// The newest whole checkpoint; `None` where none was ever written. The error has the key of
-    /// every head and what is wrong with it.
+    /// The newest whole checkpoint; `None` if none was ever written. The error lists every bad key
+    /// with its fault.
     pub fn newest(&self) -> Result<Option<FoundCheckpoint>, Vec<(String, FormatError)>> {
         if !self.foreign.is_empty() {
             let name = |key: &Vec<u8>| String::from_utf8_lossy(key).into_owned();
@@ -245,7 +245,7 @@ impl CheckpointReader {
         Ok((checkpoint, segments))
     }
 
-    /// The first `len` bytes of a segment, each range as its epoch wrote it.
+    /// The first `len` bytes of a segment, made of the ranges that each epoch wrote.
     fn segment(
         &self,
         epochs: &[JournalRange],

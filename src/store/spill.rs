@@ -31,7 +31,7 @@ const MEMTABLE_BYTES: u64 = 1 << 20;
 /// Threads that merge tables.
 const WORKERS: usize = 1;
 
-/// The store of one process. See the module.
+/// The store of one process.
 pub struct SpillStore {
     folder: PathBuf,
     database: Mutex<Option<Database>>,
@@ -64,7 +64,7 @@ impl fmt::Debug for JoinerSpill {
 }
 
 impl SpillStore {
-    /// An empty store in the state directory. Removes what an earlier process left.
+    /// Makes an empty store in the state directory. Removes the files of an earlier process.
     pub fn new(directory: &Path) -> Result<SpillStore, SpillError> {
         let folder = directory.join(FOLDER);
         match fs::remove_dir_all(&folder) {

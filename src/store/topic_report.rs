@@ -2,8 +2,8 @@
 //! age and the size of the checkpoint that a process would restore, and every error by key.
 //!
 //! All records of a source partition lie in one partition of the state topic ([`super::checkpoint`]
-//! has the keys). A [`TopicReport`] takes the records of one partition of that topic after the
-//! other, in the order of their offsets.
+//! has the keys). A [`TopicReport`] takes all records of one partition of that topic, then those of
+//! the next, in the order of offsets.
 
 use super::format::FormatError;
 use super::reader::{CheckpointReader, FoundCheckpoint};
@@ -31,11 +31,11 @@ pub struct PartitionReport {
     pub bytes: u64,
     /// The last claim.
     pub claim: Option<Claim>,
-    /// The claim under which the newest checkpoint was written, where the topic still has it.
+    /// The claim under which the newest checkpoint was written, if the topic still has it.
     pub writer: Option<Claim>,
-    /// When that checkpoint was written, by the timestamp of its head.
+    /// When the newest checkpoint was written, by the timestamp of its head.
     pub written_ms: Option<i64>,
-    /// The checkpoint that a process would restore, `None` where none was ever written; or the keys
+    /// The checkpoint that a process would restore, `None` if none was ever written; or the keys
     /// that prevent it, each with its error.
     pub found: Result<Option<FoundCheckpoint>, Vec<(String, FormatError)>>,
 }
@@ -48,7 +48,7 @@ struct PartitionRecords {
     heads_ms: BTreeMap<String, Option<i64>>,
 }
 
-/// See the module.
+/// Collects the records of a state topic into reports.
 #[derive(Debug, Default)]
 pub struct TopicReport {
     all: BTreeMap<String, PartitionRecords>,
@@ -87,8 +87,8 @@ impl TopicReport {
         }
     }
 
-    /// The prefix of the partition and the rest of the key, by the form of the key or a known
-    /// prefix.
+    /// Splits a key into the prefix of its partition and the rest, by the form of the key or by a
+    /// known prefix.
     fn split(&self, key: &str) -> Option<(String, String)> {
         let parts: Vec<&str> = key.split('/').collect();
         let n = parts.len();

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Packed sums and journals are hexadecimal. The imported snapshot equals the exported one to the
-//! bit: the same file under another number, with journals that end at their marks. What the alerts
-//! are is the caller's to know.
+//! bit: the same file under another number, with journals that end at their marks. Only the caller
+//! knows the form of the alerts.
 
 use super::file::{Loaded, load_with_journals, save};
 use super::format::{StoreError, VERSION, at};
@@ -56,7 +56,7 @@ pub enum TransferError {
     /// The target directory already has state.
     #[error("{0} holds state already; import into an empty directory")]
     Occupied(PathBuf),
-    /// A line of the file is not usable: its number and the reason.
+    /// A line of the file is unusable: its number and the reason.
     #[error("line {0} of the exported file: {1}")]
     Line(u64, String),
 }
@@ -119,8 +119,8 @@ impl LineWriter<'_> {
 }
 
 /// Writes the newest whole snapshot of `dir` with its journals, and what `alerts` reads; returns
-/// what was written. Alerts are read after the snapshot: of changes that the snapshot has and the
-/// alerts have not, people would be notified again.
+/// what was written. Alerts are read after the snapshot: if they were older, people would be
+/// notified again of changes that only the snapshot has.
 pub fn export(
     dir: &Path,
     alerts: impl FnOnce() -> io::Result<Option<Box<RawValue>>>,
@@ -181,8 +181,8 @@ pub fn export(
     Ok(loaded)
 }
 
-/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote, and hands
-/// its alerts to `alerts`, which says what is wrong with them. The file is read twice, so that
+/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote. Passes its
+/// alerts to `alerts`, which returns what is wrong with them. The file is read twice, so that
 /// nothing is written before the file is known to be whole.
 pub fn import(
     file: &Path,
@@ -198,7 +198,7 @@ pub fn import(
         load_with_journals(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))
     });
     if loaded.is_err() {
-        // There were no journals before; these belong to a snapshot that was not created.
+        // There were no journals before, so these belong to the snapshot that failed.
         let _ = fs::remove_dir_all(dir.join(journal::FOLDER));
     }
     loaded
@@ -260,7 +260,7 @@ fn check_head(line: &Line) -> Result<(), TransferError> {
     }
 }
 
-/// Writes the journals, hands over the alerts, and collects the snapshot.
+/// Writes the journals, passes on the alerts, and collects the snapshot.
 fn import_lines(
     file: &Path,
     dir: &Path,

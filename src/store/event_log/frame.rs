@@ -1,12 +1,12 @@
-//! Frames: what is written, synced and acknowledged together.
+//! Frames, each of which is written, synced and acknowledged as a whole.
 //!
 //! ```text
 //! frame:  "TLEF"  length u32  CRC-32 u32  body          body: postcard of a Frame
 //! ```
 //!
-//! One frame is one write and one sync. So a frame that is not whole can only be the last one, and
-//! nothing of it was acknowledged, unless the file was damaged. [`any_whole`] tells the two apart:
-//! it finds frames that come later.
+//! One frame is one write and one sync. So unless the file was damaged, only the last frame can be
+//! incomplete, and none of its events were acknowledged. [`any_whole`] distinguishes the two cases:
+//! it finds later frames.
 
 use crc32fast::hash;
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ pub const HEAD: usize = 12;
 /// Longest body that is written or read.
 pub const FRAME_BYTES_MAX: usize = 256 << 20;
 
-/// Requests that were written together.
+/// Requests that are written together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame<'a> {
     /// Offset of the first event.
     pub base: u64,
-    /// When it was written, in ms since 1970, by the clock at that time.
+    /// Time of writing in ms since 1970, by the clock at that time.
     pub at_ms: i64,
     /// The requests.
     #[serde(borrow)]
@@ -47,7 +47,7 @@ impl Frame<'_> {
         self.requests.iter().map(|r| r.events.len() as u64).sum()
     }
 
-    /// The bytes of the frame. An error: nobody could read it, because it is too long.
+    /// The bytes of the frame; an error if it is too long to be read.
     pub fn write(&self) -> Result<Vec<u8>, postcard::Error> {
         let mut out = vec![0; HEAD];
         out = postcard::to_extend(self, out)?;
@@ -62,12 +62,12 @@ impl Frame<'_> {
     }
 }
 
-/// Length and CRC-32 of the body of a frame that begins with these bytes and can be read.
+/// Length and CRC-32 of the body of a readable frame that begins with these bytes.
 pub fn head(bytes: &[u8]) -> Option<(usize, u32)> {
     any_head(bytes).filter(|(length, _)| *length <= FRAME_BYTES_MAX)
 }
 
-/// The same of a frame of any length.
+/// Length and CRC-32 of the body of a frame of any length that begins with these bytes.
 fn any_head(bytes: &[u8]) -> Option<(usize, u32)> {
     let word = |from: usize| {
         let word = bytes.get(from..from + 4)?.try_into().ok()?;
@@ -77,13 +77,13 @@ fn any_head(bytes: &[u8]) -> Option<(usize, u32)> {
     bytes.starts_with(MAGIC).then_some((length, word(8)?))
 }
 
-/// The frame whose body this is, if the body is whole.
+/// Decodes the body of a frame; `None` if it is damaged.
 pub fn body(bytes: &[u8], sum: u32) -> Option<Frame<'_>> {
     let whole = hash(bytes) == sum;
     whole.then(|| postcard::from_bytes(bytes).ok()).flatten()
 }
 
-/// The frame at `at`, and where the next one begins.
+/// The frame at a position, and the position of the next one.
 pub fn at(bytes: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let rest = bytes.get(at..)?;
     let (length, _) = head(rest)?;
@@ -96,8 +96,8 @@ fn whole(bytes: &[u8]) -> Option<Frame<'_>> {
     body(bytes.get(HEAD..)?.get(..length)?, sum)
 }
 
-/// Whether a whole frame begins at `from` or later, though it may be too long to be read. Earlier
-/// versions have acknowledged such frames.
+/// Whether a whole frame begins at `from` or later, even one too long to be read, as earlier
+/// versions have acknowledged.
 pub fn any_whole(bytes: &[u8], from: usize) -> bool {
     let rest = bytes.get(from..).unwrap_or_default();
     let mut places = rest.windows(MAGIC.len()).enumerate();
@@ -164,7 +164,7 @@ mod tests {
             requests: vec![request],
         };
         assert!(frame.write().is_err());
-        // As an earlier version has written it.
+        // As an earlier version wrote it.
         let mut bytes = postcard::to_extend(&frame, vec![0; HEAD]).expect("it fits");
         let length = u32::try_from(bytes.len() - HEAD).expect("it fits");
         let sum = hash(&bytes[HEAD..]);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 /// Most keys to remember.
 pub const KEYS_MAX: usize = 200_000;
 
-/// What is known of a request with a key.
+/// A request that had a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyedRequest {
     /// Offset of its first event.
@@ -34,7 +34,7 @@ impl Keys {
         self.known.len()
     }
 
-    /// Remembers a request, and forgets the oldest where there are too many.
+    /// Remembers a request, and forgets the oldest if there are too many.
     pub fn insert(&mut self, key: &str, known: KeyedRequest) {
         self.order.push_back((known.base, key.into()));
         self.known.insert(key.into(), known);

@@ -1,4 +1,4 @@
-//! A log that is open, and its writer thread.
+//! An open log, and its writer thread.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
 use crate::telemetry::facts::EventLogFacts;
 use crate::telemetry::now_ms;
 
-/// Requests that may wait for the writer; those that take their body at the same time are few.
+/// Most requests that wait for the writer. Few requests read their bodies at the same time.
 const WAITING_MAX: usize = 64;
-/// A frame takes further requests until its events have so many bytes.
+/// A frame takes further requests until its events have this many bytes.
 pub const FRAME_BYTES: usize = 4 << 20;
 /// A segment of a large log ends at this size.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// A log has about so many segments when it is full, so that a small part of it makes room.
+/// A full log has about this many segments, so that deleting a small part of it makes room.
 const SEGMENTS: u64 = 16;
 
 /// A log that takes events. Dropping it ends its writer.
@@ -43,8 +43,8 @@ struct Append {
     reply: SyncSender<Result<Receipt, Refusal>>,
 }
 
-/// Creates a directory and those above it that are missing. All are on disk afterwards: a power
-/// failure must not take a new log with events that were acknowledged.
+/// Creates a directory and its missing parents, and syncs all of them: a power failure must not
+/// lose a new log with acknowledged events.
 fn create_synced(directory: &Path) -> io::Result<()> {
     let missing = directory.ancestors().take_while(|path| !path.exists());
     let missing: Vec<&Path> = missing.collect();
@@ -57,13 +57,13 @@ fn create_synced(directory: &Path) -> io::Result<()> {
 }
 
 impl EventLog {
-    /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the
+    /// Opens the log of a directory, or begins one. Reads and checks all of it, and starts the
     /// writer.
     pub fn open(directory: &Path, limits: LogLimits) -> Result<EventLog, LogError> {
         EventLog::open_on(directory, limits, Space::of)
     }
 
-    /// The same on a disk that has this much room.
+    /// Like [`EventLog::open`], on a disk whose room `space` returns.
     pub(super) fn open_on(
         directory: &Path,
         limits: LogLimits,
@@ -93,7 +93,7 @@ impl EventLog {
         let ours = Arc::clone(&shared);
         let thread = thread.spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| writer.run(&inbox))).is_err() {
-                // The panic has been printed.
+                // The panic message was already printed.
                 let why = "its writer has ended, which is a bug: restart".to_owned();
                 ours.lock().fault.get_or_insert(why);
             }
@@ -157,7 +157,7 @@ impl EventLog {
         self.shared.leave_room(saved)
     }
 
-    /// Its state.
+    /// Figures of the log for metrics.
     pub fn facts(&self) -> EventLogFacts {
         let state = self.shared.lock();
         EventLogFacts {
@@ -175,7 +175,7 @@ impl EventLog {
     }
 }
 
-/// The place of a refusal in [`REFUSALS`](crate::telemetry::facts::REFUSALS).
+/// The index of a refusal in [`REFUSALS`](crate::telemetry::facts::REFUSALS).
 fn place(refusal: &Refusal) -> usize {
     match refusal {
         Refusal::Busy => 0,
@@ -210,11 +210,11 @@ struct Writer {
     file: File,
 }
 
-/// How a request of a group is answered.
+/// When and how a request of a group is answered.
 enum Outcome {
-    /// Now.
+    /// At once.
     Answer(Result<Receipt, Refusal>),
-    /// When the frame is on disk.
+    /// Once the frame is on disk.
     Appended(Receipt),
 }
 
@@ -240,13 +240,13 @@ impl Writer {
             }
             let answers = self.append(&group);
             for (append, answer) in group.iter().zip(answers) {
-                // Nobody may wait any more.
+                // The requester may no longer wait.
                 let _ = append.reply.send(answer);
             }
         }
     }
 
-    /// Appends the requests of a group as one frame; returns the answer of each.
+    /// Appends the requests of a group as one frame, and returns the answer to each.
     fn append(&mut self, group: &[Append]) -> Vec<Result<Receipt, Refusal>> {
         if let Some(fault) = &self.shared.lock().fault {
             let refused = Err(Refusal::Disk(fault.clone()));
@@ -264,7 +264,7 @@ impl Writer {
         outcomes.into_iter().map(answer).collect()
     }
 
-    /// Which requests of a group are appended, and the frame with them.
+    /// Decides which requests of a group are appended, and makes the frame with them.
     fn plan<'a>(&self, group: &'a [Append]) -> (Vec<Outcome>, Frame<'a>) {
         let state = self.shared.lock();
         let mut frame = Frame {
@@ -275,7 +275,7 @@ impl Writer {
             requests: Vec::new(),
         };
         let mut outcomes = Vec::new();
-        // Keys of this frame.
+        // Keys of requests in this frame.
         let mut fresh = Keys::default();
         let mut next = frame.base;
         for append in group {
@@ -290,7 +290,7 @@ impl Writer {
                 };
                 outcomes.push(match earlier.digest == digest {
                     true if stored.is_some() => Outcome::Answer(Ok(receipt)),
-                    // Of a request in this frame: true once it is on disk.
+                    // The earlier request is in this frame, so this one waits for it to be on disk.
                     true => Outcome::Appended(receipt),
                     false => Outcome::Answer(Err(Refusal::KeyReused)),
                 });
@@ -335,7 +335,7 @@ impl Writer {
         rolled.map_err(|error| disk(&error))?;
         let at = self.shared.lock().segments.back().map_or(0, |s| s.bytes);
         if let Err(error) = self.file.write_all_at(&bytes, at) {
-            // What was written of it is cut off, so that the log ends where it did.
+            // A partial write is cut off, so that the log ends where it did before.
             if let Err(error) = self.file.set_len(at) {
                 self.fail(&error);
             }
@@ -354,10 +354,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins a segment where the last one is long or old.
+    /// Begins a new segment if the last one is long or old.
     fn roll(&mut self, now_ms: i64, space: Option<Space>) -> Result<(), LogError> {
         let limits = self.shared.limits;
-        // The disk may be smaller than the log may be.
+        // The disk may be smaller than the limit of the log.
         let most = space.map_or(limits.bytes_max, |s| s.total.min(limits.bytes_max));
         let is_due = |last: &Segment| {
             let long = last.bytes >= SEGMENT_BYTES.min(most / SEGMENTS);
@@ -369,7 +369,8 @@ impl Writer {
             let last = state.segments.back().filter(|last| is_due(last));
             last.map(|last| last.end)
         };
-        // Readers take the lock, and must not wait for the disk. Nobody else adds segments.
+        // Created without the lock, because readers take it and must not wait for the disk. Nobody
+        // else adds segments.
         if let Some(begin) = due {
             let (segment, file) = Segment::create(&self.shared.directory, begin)?;
             self.shared.lock().segments.push_back(segment);
@@ -378,7 +379,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Syncs, and finds out whether the file still has a name.
+    /// Syncs, and fails if the file was deleted meanwhile.
     fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.sync_data()?;
@@ -388,7 +389,7 @@ impl Writer {
         }
     }
 
-    /// After this nobody knows what is on disk.
+    /// Stops the log, because the content of the disk is no longer known.
     fn fail(&self, error: &io::Error) {
         let directory = self.shared.directory.display();
         let fault =

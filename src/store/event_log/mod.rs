@@ -1,4 +1,4 @@
-//! The event log: events that were posted, on disk before they are acknowledged.
+//! The event log: posted events, which are on disk before they are acknowledged.
 //!
 //! ```text
 //!  POST ─► EventLog::append ─► writer thread: one frame, one sync ─► Receipt
@@ -6,18 +6,17 @@
 //!                              segments on disk ─► LogReader ─► engine ─► consumed
 //! ```
 //!
-//! For teams without Kafka the log takes the place of a topic with one partition. Each event has an
-//! offset, and the engine reads it like a topic: a snapshot holds sums and offset of one moment, so
-//! a restart reads again what the snapshot does not have. Therefore nothing that was acknowledged
-//! is lost, and nothing counts twice.
+//! Without Kafka, the log replaces a topic with one partition. Each event has an offset, and the
+//! engine reads it like a topic: a snapshot holds sums and offset of one moment, and a restart
+//! reads from that offset. Therefore no acknowledged event is lost or counted twice.
 //!
 //! * Requests that arrive together share one write and one sync ([`frame`]).
-//! * A request may carry an idempotency key. As long as its events are in the log, a second request
-//!   with the key appends nothing and is answered like the first ([`keys`]).
-//! * Segments that the engine has read, and whose sums are in all snapshots that are kept, are
-//!   deleted once they are old. Where the log needs room they go earlier, once the newest snapshot
-//!   has their sums. Where all that is left is unread, requests are refused.
-//! * So are they while the disk has too little room for snapshots ([`space`]).
+//! * A request may carry an idempotency key. As long as its events are in the log, another request
+//!   with the same key appends nothing and gets the same answer ([`keys`]).
+//! * Segments are deleted once they are old and their sums are in all kept snapshots. If the log
+//!   needs room, they are deleted as soon as the newest snapshot has their sums. If only unread
+//!   segments are left, requests are refused.
+//! * Requests are also refused while the disk has too little room for snapshots ([`space`]).
 //! * After a failed sync the content of the disk is unknown. The log then refuses requests and
 //!   reports this.
 
@@ -43,7 +42,7 @@ pub use segment::check;
 /// Folder of all logs in the state directory.
 pub const FOLDER: &str = "events";
 
-/// Longest request for which there is room in a frame, with its lengths and the requests before it.
+/// Longest request that fits into a frame, with its lengths and the requests before it.
 pub const REQUEST_BYTES_MAX: usize = FRAME_BYTES_MAX / 2;
 
 /// Limits of a log.
@@ -51,25 +50,25 @@ pub const REQUEST_BYTES_MAX: usize = FRAME_BYTES_MAX / 2;
 pub struct LogLimits {
     /// Most bytes on disk.
     pub bytes_max: u64,
-    /// How long events that were read are kept, in ms, as long as there is room.
+    /// How long read events are kept if there is room, in ms.
     pub keep_ms: i64,
 }
 
-/// What was appended.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// Offset of the first event.
     pub offset: u64,
     /// Number of events.
     pub events: u64,
-    /// An earlier request with the same key has appended them.
+    /// An earlier request with the same key appended the events.
     pub duplicate: bool,
 }
 
 /// Why nothing was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Other requests wait for the disk.
+    /// Too many other requests wait for the disk.
     Busy,
     /// The log has no room, and all its events are unread.
     Full,
@@ -96,7 +95,7 @@ pub enum LogError {
         /// Why not.
         error: io::Error,
     },
-    /// A file is not as it was written.
+    /// A file was changed since it was written.
     #[error(
         "{path} is damaged at byte {at}, before events that were acknowledged; bring the file back from a copy, \
          or move it and all later segments away to go on without their events"
@@ -112,7 +111,7 @@ pub enum LogError {
     OutOfRange(u64),
 }
 
-/// Makes an error of what was tried with a file.
+/// Makes errors of one operation on one file.
 fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> LogError {
     let path = path.to_owned();
     move |error| LogError::Io {

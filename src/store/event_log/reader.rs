@@ -10,15 +10,15 @@ use super::segment::{self, FIRST, Segment};
 use super::shared::Shared;
 use super::{LogError, failed};
 
-/// A place in a log. Only what is synced is read.
+/// A position in a log. It reads only synced events.
 #[derive(Debug)]
 pub struct LogReader {
     shared: Arc<Shared>,
     /// Offset of the next event.
     next: u64,
-    /// The segment that is read: its base, its file, and where the next frame begins.
+    /// The segment being read: its base, its file, and the position of the next frame.
     open: Option<(u64, File, u64)>,
-    /// The bytes of a frame, and where its events are that were not handed over.
+    /// The bytes of the current frame, and in `events` the positions of its remaining events.
     bytes: Vec<u8>,
     events: std::vec::IntoIter<Range<usize>>,
     /// When the frame was written.
@@ -43,7 +43,7 @@ impl LogReader {
         self.next
     }
 
-    /// Reads on at this offset.
+    /// Continues reading at this offset.
     pub fn seek(&mut self, offset: u64) {
         self.next = offset;
         self.open = None;
@@ -56,7 +56,7 @@ impl LogReader {
         (state.first(), state.end())
     }
 
-    /// See [`Shared::consumed`].
+    /// The offset up to which the engine has read, if stored.
     pub fn consumed(&self) -> Option<u64> {
         self.shared.consumed()
     }
@@ -66,16 +66,16 @@ impl LogReader {
         self.shared.lock().read_fault = fault;
     }
 
-    /// Waits until there is something to read, at most so long.
+    /// Waits until there are new events, at most this long.
     pub fn wait(&self, within: Duration) {
         let mut state = self.shared.lock();
         let grown = &self.shared.grown;
         grown.wait_while_for(&mut state, |state| state.end() <= self.next, within);
     }
 
-    /// Hands over at most `max` events: offset, time of writing in ms since 1970, and text. Returns
-    /// how many there were. An error comes before the first of them; after one,
-    /// [`seek`](LogReader::seek) before the next read.
+    /// Passes at most `max` events to `each`: offset, time of writing in ms since 1970, and text.
+    /// Returns their number. If it fails it has passed none; then call [`seek`](LogReader::seek)
+    /// before the next read.
     pub fn read(
         &mut self,
         max: usize,
@@ -127,8 +127,8 @@ impl LogReader {
         }
     }
 
-    /// Reads the next frame of a segment into `bytes`. Returns the checksum of its body, and where
-    /// it is.
+    /// Reads the next frame of a segment into `bytes`. Returns the checksum of its body, and its
+    /// position.
     fn next_frame(&mut self, segment: &Segment) -> Result<(u32, u64), LogError> {
         let path = segment::path(&self.shared.directory, segment.base);
         let (file, at) = match self.open.take() {
@@ -161,7 +161,7 @@ impl LogReader {
     }
 }
 
-/// Where the events of a frame are in the bytes that it borrows from.
+/// The positions of the events of a frame in the bytes that it borrows.
 fn places(frame: &Frame<'_>, bytes: &[u8]) -> Vec<Range<usize>> {
     let start = bytes.as_ptr() as usize;
     let events = frame.requests.iter().flat_map(|r| &r.events);

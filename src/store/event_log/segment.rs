@@ -9,9 +9,9 @@ use super::frame::{self, Frame, HEAD};
 use super::{LogError, failed};
 use crate::files::sync_folder;
 
-/// Begins each file and tells its format.
+/// First bytes of each file, which identify its format.
 pub(super) const MAGIC: &[u8; 8] = b"TLEVNT1\n";
-/// End of the names.
+/// Extension of the file names.
 const EXTENSION: &str = "events";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,21 +20,21 @@ pub(super) struct Segment {
     pub base: u64,
     /// Offset after its last event.
     pub end: u64,
-    /// Its length.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// When its first and its last frame were written, in ms since 1970; 0 while it is empty.
+    /// Time of the first frame, in ms since 1970; 0 while the segment is empty.
     pub first_ms: i64,
-    /// See `first_ms`.
+    /// Time of the last frame, in ms since 1970; 0 while the segment is empty.
     pub last_ms: i64,
 }
 
 impl Segment {
-    /// An empty one, as a new file.
+    /// Creates an empty segment as a new file.
     pub fn create(directory: &Path, base: u64) -> Result<(Segment, File), LogError> {
         let path = path(directory, base);
         let creating = failed("create", &path);
         let mut options = OpenOptions::new();
-        // One that is there has no whole frame: it was begun before a crash.
+        // An existing file has no whole frame: it was begun before a crash.
         let file = options.write(true).create(true).truncate(true).open(&path);
         let mut file = file.map_err(&creating)?;
         file.write_all(MAGIC).map_err(&creating)?;
@@ -54,7 +54,7 @@ impl Segment {
         }
     }
 
-    /// Counts a frame at its end.
+    /// Counts a frame appended to the end.
     pub fn add(&mut self, frame: &Frame<'_>, bytes: u64) {
         if self.first_ms == 0 {
             self.first_ms = frame.at_ms;
@@ -64,8 +64,8 @@ impl Segment {
         self.bytes += bytes;
     }
 
-    /// Reads a file and hands each frame to `each`. What is behind the last whole frame was never
-    /// acknowledged and is cut off, if the segment is the `last`. Any other damage is an error.
+    /// Reads a file and passes each frame to `each`. In the `last` segment, bytes after the last
+    /// whole frame were never acknowledged and are cut off. Any other damage is an error.
     pub fn read(
         directory: &Path,
         base: u64,
@@ -89,8 +89,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Hands each frame of a file to `each`, up to the last whole one; `None` of a file that was
-    /// only begun.
+    /// Passes each frame of a file to `each`, up to the last whole one. Returns `None` for a file
+    /// that was only begun.
     fn scan(
         (path, bytes): (&Path, &[u8]),
         base: u64,
@@ -127,8 +127,8 @@ impl Segment {
     }
 }
 
-/// Whether a start can read a file of a log; a file that is no segment is not asked. Changes
-/// nothing.
+/// Whether a start can read this file of a log; files that are not segments count as readable.
+/// Changes nothing.
 pub fn check(path: &Path) -> Result<(), LogError> {
     let directory = path.parent().unwrap_or(path);
     let bases = bases(directory)?;
@@ -161,11 +161,11 @@ pub(super) fn bases(directory: &Path) -> Result<Vec<u64>, LogError> {
     Ok(bases)
 }
 
-/// Where the first frame of a file is.
+/// Position of the first frame in a file.
 pub(super) const FIRST: u64 = MAGIC.len() as u64;
 
-/// Reads the frame at `at` of an open file into `bytes`, unchecked; the body is what follows the
-/// first [`HEAD`] bytes. Returns the checksum of the body, and where the next frame begins.
+/// Reads the frame at `at` of an open file into `bytes`, unchecked; the body follows the first
+/// [`HEAD`] bytes. Returns the checksum of the body, and the position of the next frame.
 pub(super) fn frame_at(file: &File, at: u64, bytes: &mut Vec<u8>) -> io::Result<(u32, u64)> {
     bytes.resize(HEAD, 0);
     file.read_exact_at(bytes, at)?;

@@ -1,5 +1,4 @@
-//! What the writer, the readers and the requests of a log share: its segments, and what is known of
-//! them.
+//! State that the writer, the readers and the requests of a log share.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -19,10 +18,10 @@ use crate::telemetry::now_ms;
 /// Name of the file with the offset up to which the engine has read.
 const CONSUMED: &str = "consumed";
 
-/// How much room the disk of a directory has.
+/// Measures the room on the disk of a directory.
 pub(super) type SpaceOf = fn(&Path) -> Option<Space>;
 
-/// What the writer, the readers and the requests share.
+/// State that the writer, the readers and the requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub directory: PathBuf,
@@ -35,31 +34,31 @@ pub(super) struct Shared {
     deletes: Mutex<()>,
 }
 
-/// What is on disk, and what is known of it.
+/// The content of the log on disk, and its counters.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Oldest first; the last one grows.
+    /// Segments, oldest first; the last one grows.
     pub segments: VecDeque<Segment>,
-    /// What the file with the offset says.
+    /// The offset in the file [`CONSUMED`].
     stored: Option<u64>,
-    /// Before these offsets all events are in the sums of a snapshot: of the newest [`KEEP`]
-    /// snapshots, as far as they are known, the newest last. Nothing is deleted as long as none is
-    /// known: the start may have refused the snapshot that the file is about.
+    /// Offsets up to which the newest [`KEEP`] snapshots have the sums of all events, as far as
+    /// known, the newest last. While none is known nothing is deleted, because the start may have
+    /// refused the snapshot that the file describes.
     consumed: VecDeque<u64>,
     pub keys: Keys,
     pub appended: u64,
     pub duplicates: u64,
     pub refused: [u64; REFUSALS.len()],
-    /// Why nothing is appended any more.
+    /// Why the log accepts no more events, if so.
     pub fault: Option<String>,
-    /// How many bytes a save takes.
+    /// Bytes that one save takes.
     saved: u64,
     /// Why the last read failed, if it did.
     pub read_fault: Option<String>,
 }
 
 impl Shared {
-    /// The segments and keys of a directory, before anything was appended or refused.
+    /// The shared state of a log with these segments and keys, before any append.
     pub fn new(
         (directory, space_of): (&Path, SpaceOf),
         limits: LogLimits,
@@ -86,27 +85,26 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Up to where the engine has read, as far as that was stored.
+    /// The offset up to which the engine has read, if stored.
     pub fn consumed(&self) -> Option<u64> {
         self.lock().stored
     }
 
-    /// Takes the offset up to which the snapshot that the start uses has read. The file may say
-    /// less if the process was killed before it was written, and more if a newer snapshot was
-    /// refused.
+    /// Sets the offset of the snapshot that the start uses. The file may have a lower one if the
+    /// process was killed before it was written, and a higher one if a newer snapshot was refused.
     pub fn restored(&self, offset: u64) {
         let mut state = self.lock();
         let least = state.stored.map(|stored| stored.min(offset));
-        // As in `consume`.
+        // As in `consume`, an offset after the end belongs to another log.
         let least = least.filter(|_| offset <= state.end());
         state.consumed.extend(least);
     }
 
-    /// Stores that the sums of all events before this offset are in a snapshot, and deletes
-    /// segments that are old and that no snapshot needs which is kept.
+    /// Stores that the sums of all events before this offset are in a snapshot, and deletes old
+    /// segments that no kept snapshot needs.
     pub fn consume(&self, offset: u64) -> Result<(), LogError> {
         if offset > self.lock().end() {
-            // It is of another log, which had the name before.
+            // The offset belongs to another log that had the same name.
             return Ok(());
         }
         let path = self.directory.join(CONSUMED);
@@ -120,8 +118,8 @@ impl Shared {
             }
         }
         let old = now_ms().saturating_sub(self.limits.keep_ms);
-        // What is before an old segment is old, even if a clock that was ahead dated it later. One
-        // that is empty has no date.
+        // All before an old segment is old, even if a clock that was ahead dated it later. An empty
+        // segment has no date.
         let dated = |s: &&Segment| s.end > s.base;
         let is_old = |state: &State| {
             let mut dated = state.segments.iter().filter(dated);
@@ -130,14 +128,14 @@ impl Shared {
         self.delete_while(|state| state.oldest_is_before(state.read_by_all()) && is_old(state))
     }
 
-    /// How much room its disk has, where that is known. Waits for the disk.
+    /// The room on its disk, if known. Waits for the disk.
     pub fn space(&self) -> Option<Space> {
         (self.space_of)(&self.directory)
     }
 
-    /// Makes room for a frame, within the limits of the log and on a disk with this `space`. What
-    /// the newest snapshot does not need goes then, though an older one may need it: otherwise new
-    /// events would be refused. Returns the refusal where there is too little to delete.
+    /// Makes room for a frame, within the limits of the log and on a disk with this `space`.
+    /// Deletes all that the newest snapshot does not need, even if an older one may: otherwise new
+    /// events would be refused. Returns a refusal if that is not enough.
     pub fn make_room(
         &self,
         bytes: u64,
@@ -145,7 +143,7 @@ impl Shared {
     ) -> Result<Result<(), Refusal>, LogError> {
         let held = self.lock().bytes();
         let is_full = |state: &State| state.bytes() + bytes > self.limits.bytes_max;
-        // What is deleted is free, even if the file system says so later.
+        // Deleted bytes count as free, even if the file system reports them later.
         let free = |state: &State, space: Space| space.free + held.saturating_sub(state.bytes());
         let lacks = |state: &State| {
             let reserve = |space: &Space| bytes.saturating_add(space.reserve(state.saved));
@@ -166,15 +164,15 @@ impl Shared {
         })
     }
 
-    /// Takes how many bytes a save takes, and deletes what the newest snapshot does not need as
-    /// long as the disk has too little room for the next ones. Others may have filled it.
+    /// Sets the bytes that a save takes. While the disk has too little room for the next saves,
+    /// because others may have filled it, deletes segments that the newest snapshot does not need.
     pub fn leave_room(&self, saved: u64) -> Result<(), LogError> {
         self.lock().saved = saved;
         self.make_room(0, self.space()).map(drop)
     }
 
-    /// Deletes the oldest segment as long as it `is_due`. The state is not locked meanwhile,
-    /// because readers lock it and must not wait for the disk.
+    /// Deletes the oldest segment as long as `is_due`. The state is unlocked while a file is
+    /// deleted, because readers lock it and must not wait for the disk.
     fn delete_while(&self, is_due: impl Fn(&State) -> bool) -> Result<(), LogError> {
         let _alone = self.deletes.lock();
         loop {
@@ -212,19 +210,19 @@ impl State {
         self.segments.iter().map(|s| s.bytes).sum()
     }
 
-    /// Before this offset no snapshot that is kept needs an event. If the newest cannot be used at
-    /// the next start, the one before it is. 0 as long as too few snapshots are known.
+    /// Offset before which no kept snapshot needs an event: if the newest is unusable at the next
+    /// start, an older one is used. 0 until [`KEEP`] snapshots are known.
     fn read_by_all(&self) -> u64 {
         let all = Some(&self.consumed).filter(|c| c.len() == KEEP);
         all.and_then(|c| c.iter().min().copied()).unwrap_or(0)
     }
 
-    /// Before this offset the newest snapshot needs no event.
+    /// Offset before which the newest snapshot needs no event.
     fn read_by_newest(&self) -> u64 {
         self.consumed.back().copied().unwrap_or(0)
     }
 
-    /// Whether the oldest segment was read up to its end, and is not the one that grows.
+    /// Whether the oldest segment ends at or before `read`, and is not the one that grows.
     fn oldest_is_before(&self, read: u64) -> bool {
         let oldest = self.segments.front().filter(|s| s.end <= read);
         oldest.is_some() && self.segments.len() > 1
@@ -235,8 +233,9 @@ fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// What the file says; `None` without one. A power failure may have emptied the file of an earlier
-/// version. What is in the log no more was read in any case.
+/// The offset in the file; `None` if there is no file. If it is unreadable, because a power failure
+/// has emptied the file of an earlier version, `first` is returned: deleted events were read in any
+/// case.
 fn stored(path: &Path, first: u64) -> Option<u64> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

@@ -1,30 +1,31 @@
-//! Room on the disk that a log leaves to others.
+//! Room that a log leaves free on its disk.
 //!
-//! Nothing is deleted before its sums are in a snapshot. If events took the last byte of a disk, no
-//! snapshot could be written there, and nothing would ever be deleted. So requests are refused
-//! while the disk has less than a reserve, whoever fills it. Snapshots are written into the
-//! reserve, and segments that the newest one does not need are deleted until it is there again.
+//! Nothing is deleted before its sums are in a snapshot. If events filled the disk, no snapshot
+//! could be written, and nothing would ever be deleted. So requests are refused while the disk has
+//! less than a reserve, no matter what fills it. Snapshots are written into the reserve, and
+//! segments that the newest snapshot does not need are deleted until it is restored.
 
 use std::path::Path;
 
-/// Reserve where little is saved: states grow, and journals, history and records need room too.
+/// Reserve if saves are small: states grow, and journals, history and records need room too.
 const RESERVE_BYTES: u64 = 64 << 20;
-/// Such a share of a small disk is enough.
+/// On a small disk, the reserve is one part in this many.
 const RESERVE_SHARE: u64 = 8;
-/// A reserve has room for so many saves. While one is written, those that are kept stay.
+/// The reserve has room for this many saves: while one is written, the kept ones stay.
 const RESERVE_SAVES: u64 = 3;
 
-/// The size of a disk, and what is free of it.
+/// The size of a disk, and its free bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Space {
-    /// All its bytes.
+    /// All bytes of the disk.
     pub total: u64,
-    /// Those that this user may still take.
+    /// Bytes that this user may still write.
     pub free: u64,
 }
 
 impl Space {
-    /// Of the disk of a directory. `None` where the system does not say: then writes have to fail.
+    /// The space on the disk of a directory. `None` if the system does not report it; then writes
+    /// fail when the disk is full.
     pub fn of(directory: &Path) -> Option<Space> {
         let found = rustix::fs::statvfs(directory).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
@@ -35,7 +36,7 @@ impl Space {
         (space.total > 0).then_some(space)
     }
 
-    /// What is to be left free if a save takes so many bytes.
+    /// Bytes to leave free if a save takes `saved` bytes.
     pub fn reserve(self, saved: u64) -> u64 {
         let least = RESERVE_BYTES.min(self.total / RESERVE_SHARE);
         saved.saturating_mul(RESERVE_SAVES).max(least)
@@ -57,7 +58,7 @@ mod tests {
         lengths.sum()
     }
 
-    /// A small disk that has the files of one folder.
+    /// A small disk that holds only the files of one folder.
     fn space_of(directory: &Path) -> Option<Space> {
         Some(Space {
             total: TOTAL,
@@ -65,7 +66,7 @@ mod tests {
         })
     }
 
-    /// A log that may take all of such a disk.
+    /// A log whose limits allow it all of such a disk.
     struct Small {
         folder: TempDir,
         log: EventLog,
@@ -82,7 +83,7 @@ mod tests {
             Small { folder, log }
         }
 
-        /// Other programs have so many bytes on the disk.
+        /// Lets other programs take this many bytes of the disk.
         fn others(&self, bytes: u64) {
             let file = fs::File::create(self.folder.path().join("others")).expect("a file");
             file.set_len(bytes).expect("a sparse file");
@@ -92,7 +93,7 @@ mod tests {
             self.log.append(None, 0, vec!["1".repeat(1000)])
         }
 
-        /// Posts until one is refused; answers how many were not.
+        /// Posts until a post is refused, and returns how many were not.
         fn fill(&self) -> u64 {
             let mut posts = 0;
             let refused = loop {
@@ -118,7 +119,8 @@ mod tests {
         assert!((reserve..reserve + 4096).contains(&small.free()));
         assert_eq!(small.log.facts().refused[5], 1);
         assert_eq!(small.post().map_err(|_| ()), Err(()));
-        // A snapshot has all of it. What it does not need goes as far as events need the room.
+        // A snapshot has all events. Those it does not need are deleted as far as new events need
+        // the room.
         small.log.consume(posts).expect("there is room for it");
         assert_eq!(small.post().map(|r| r.offset), Ok(posts));
         assert!(small.log.facts().first > 0 && small.free() >= reserve);
@@ -127,7 +129,7 @@ mod tests {
             "{:?}",
             small.log.facts()
         );
-        // One event is in no snapshot, so its segment stays; the others make room.
+        // One event is in no snapshot, so its segment stays; the others are deleted for room.
         assert!(small.fill() > posts / 2);
         assert!(small.free() >= reserve);
     }
@@ -141,12 +143,13 @@ mod tests {
         let was = small.log.facts();
         small.log.leave_room(0).expect("deleted");
         assert_eq!(small.log.facts(), was, "there is room");
-        // Snapshots grow: what the newest has goes.
+        // Snapshots grow, so segments that the newest one has are deleted.
         small.log.leave_room(128 << 10).expect("deleted");
         let now = small.log.facts();
         assert!((1..=100).contains(&now.first), "{now:?}");
         assert!(small.free() >= 384 << 10);
-        // Others take the disk: all goes that may, and nothing is taken until they give it back.
+        // Other programs fill the disk: all that may be deleted is, and posts are refused until
+        // they free it.
         small.others(280 << 10);
         small.log.leave_room(128 << 10).expect("deleted");
         assert_eq!(small.log.facts().end, 200);

@@ -1,4 +1,4 @@
-//! Tests of the log: what is acknowledged stays, whatever happens to the process or to the file.
+//! Tests of the log: acknowledged events stay, whatever happens to the process or to the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const LIMITS: LogLimits = LogLimits {
     keep_ms: 1 << 40,
 };
 
-/// Room for little, and everything is old.
+/// Little room, and every segment counts as old.
 const SHORT: LogLimits = LogLimits {
     bytes_max: 64 << 10,
     keep_ms: -1,
@@ -32,7 +32,7 @@ fn append(
     log.append(key.map(str::to_owned), digest, events(range))
 }
 
-/// All events with their offsets, from this one on.
+/// All events with their offsets, starting at this one.
 fn read(log: &EventLog, from: u64) -> Vec<(u64, String)> {
     let mut reader = log.reader();
     reader.seek(from);
@@ -63,7 +63,7 @@ fn begun(limits: LogLimits) -> (TempDir, EventLog) {
     (folder, log)
 }
 
-/// Appends events from this offset on until the log has 8 KiB; answers where it ends.
+/// Appends events from this offset on until the log has 8 KiB; returns its end.
 fn fill(log: &EventLog, mut end: u64) -> u64 {
     while log.facts().bytes < 8 << 10 {
         append(log, end..end + 10, None).expect("there is room");
@@ -136,7 +136,7 @@ fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
         assert_eq!(receipt.offset, 3);
         assert_eq!(read(&log, 0), numbered(0..4), "{length} bytes");
     }
-    // A file system may also leave zeros where data were to be.
+    // A file system may also leave zeros in place of data.
     let mut zeros = whole.clone();
     zeros[kept..].fill(0);
     fs::write(only_file(folder.path()), &zeros).expect("written");
@@ -218,7 +218,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     assert_eq!(append(&log, end..end + 10, None), Err(Refusal::Full));
     assert!(log.facts().bytes <= 64 << 10 && log.facts().bytes > 60 << 10);
     assert_eq!(read(&log, 0), numbered(0..end));
-    // A third was read: room for a third, and the rest is still there.
+    // A third was read, which makes room for a third; the rest stays.
     let mut reader = log.reader();
     log.consume(end / 3).expect("stored");
     assert_eq!(reader.range().0, 0, "there was no need to delete");
@@ -239,7 +239,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
         reader.read(1, &mut |_, _, _| ()),
         Err(LogError::OutOfRange(0))
     ));
-    // Old segments that were read go, the one that grows does not.
+    // Old segments that were read are deleted, except the one that grows.
     drop(log);
     let log = opened(folder.path(), SHORT);
     assert_eq!(log.reader().consumed(), Some(before / 3));
@@ -254,8 +254,8 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     assert_eq!(append(&log, end..end + 1, None).map(|r| r.offset), Ok(end));
 }
 
-/// A snapshot that cannot be used is replaced by the one before it, which needs what it has not
-/// read.
+/// A snapshot that cannot be used is replaced by an older one, which needs the events after its own
+/// offset.
 #[test]
 fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
     let (folder, log) = begun(SHORT);
@@ -285,7 +285,7 @@ fn events_before_an_empty_segment_are_not_old() {
     let (folder, log) = begun(LIMITS);
     append(&log, 0..2, Some("key")).expect("there is room");
     drop(log);
-    // A write that failed after it had begun a segment leaves that empty.
+    // A failed write that had begun a segment leaves it empty.
     segment::Segment::create(folder.path(), 2).expect("a file");
     let log = opened(folder.path(), LIMITS);
     for _ in 0..KEEP {
@@ -396,7 +396,7 @@ fn a_request_that_no_reader_could_read_is_refused_and_the_log_goes_on() {
     assert_eq!(read(&opened(folder.path(), limits), 0), numbered(0..4));
 }
 
-/// The newest snapshot may have been refused at the start, and the file is about that one.
+/// The start may have refused the newest snapshot, which is the one that the file describes.
 #[test]
 fn events_that_the_snapshot_in_use_needs_make_no_room() {
     let limits = LogLimits {
@@ -420,7 +420,7 @@ fn events_that_the_snapshot_in_use_needs_make_no_room() {
         assert_eq!(log.reader().consumed(), Some(end));
         log.facts().first
     };
-    // An offset after the end is of another log.
+    // An offset after the end belongs to another log.
     for restored in [None, Some(0), Some(1 << 40)] {
         assert_eq!(full(restored), 0, "{restored:?}");
     }

@@ -154,7 +154,7 @@ fn what_people_were_notified_of_after_a_checkpoint_was_begun_goes_with_it() {
     assert!(reader.keys_of_other_epochs(5).contains(&key));
     reader.read(key.as_bytes(), None);
     assert_eq!(texts(&reader), ["while 3 was written"]);
-    // A damaged one is named, and the checkpoint is as good as without.
+    // A damaged notification is reported, and the checkpoint is used without it.
     reader.read(key.as_bytes(), Some(b"\xff"));
     let found = reader.newest().expect("sound").expect("a checkpoint");
     assert_eq!((found.notified.len(), &found.unreadable[0].0), (1, &key));
@@ -193,7 +193,7 @@ fn a_journal_is_read_as_the_epochs_of_the_checkpoint_wrote_it() {
     };
     chunk(0, 0, 5, b"abc");
     chunk(0, 3, 5, b"def");
-    // Behind the mark of the restored checkpoint.
+    // These bytes lie after the mark of the restored checkpoint.
     chunk(0, 6, 5, b"xxx");
     chunk(0, 6, 9, b"ghi");
     chunk(1, 0, 9, b"jkl");
