@@ -1,4 +1,4 @@
-//! Whether incoming records are usable: the same conditions as in the shipped rules.
+//! Whether incoming records are usable, by the same conditions as in the shipped rules.
 //!
 //! | rule of `deploy/prometheus/trueline_service_alerts.yml` | here |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `TruelineOutcomesAbsent`, likewise | none matched ever, and over 1000 predictions were given up |
 //!
 //! The pages show the same conditions, also without Prometheus. The rules wait before they fire;
-//! the pages show the present state. Counters are stored once a minute for a day, 58 kB a source.
+//! the pages show the present state. Counters are stored once a minute for a day, 58 kB per source.
 //! Until a process has run for a whole span, its counts since the start are used instead.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,18 +28,18 @@ pub const REJECTED_SHARE: f64 = 0.01;
 pub const ORPHANED_SHARE: f64 = 0.02;
 /// Share of late records above which a source is unhealthy.
 pub const LATE_SHARE: f64 = 0.05;
-/// Share of rejected records beyond which hardly any is left.
+/// Share of rejected records above which hardly any records are left.
 const REJECTED_PAGE: f64 = 0.99;
-/// Share of late records beyond which hardly any is left.
+/// Share of late records above which hardly any records are left.
 const LATE_PAGE: f64 = 0.5;
-/// Predictions without an outcome from which it is noticed that none ever came.
+/// Predictions given up above which the lack of any outcome is reported.
 pub const ABSENT_MIN: u64 = 1000;
-/// Predictions given up in ten minutes from which it is noticed that no outcome comes.
+/// Predictions given up in ten minutes at which the lack of outcomes is reported.
 const GIVEN_UP_MIN: u64 = 100;
-/// Outcomes that would be expected beside them: where they are rare, ten minutes without one are
-/// common.
+/// Outcomes that must have been expected for them: if outcomes are rare, ten minutes without one
+/// are common.
 pub const EXPECTED_MIN: f64 = 10.0;
-/// Outcomes of a day from which their end is noticed.
+/// Outcomes of a day above which their end is reported.
 pub const MATCHED_MIN: u64 = 100;
 
 const MINUTE_MS: i64 = 60_000;
@@ -49,29 +49,29 @@ const ORPHANED_MS: i64 = 30 * MINUTE_MS;
 const STOPPED_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * STOPPED_MS;
 
-/// What is wrong with a source.
+/// A problem of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Concern {
-    /// The source; of outcomes that do not come, that of their predictions.
+    /// The source; for missing outcomes, the source of their predictions.
     pub source: String,
-    /// The rule that says the same, and the name of its runbook.
+    /// The rule with the same condition, which also names its runbook.
     pub rule: &'static str,
     /// How urgent it is.
     pub severity: Severity,
-    /// What is wrong, in words.
+    /// The problem in words.
     pub words: String,
 }
 
-/// What each source had counted, minute by minute.
+/// The counts of each source, minute by minute.
 #[derive(Debug, Default)]
 pub struct CountHistory {
     sources: BTreeMap<String, VecDeque<(i64, Totals)>>,
-    /// What was wrong when it was last asked for changes, by source and rule.
+    /// The concerns at the last call of [`CountHistory::changes`], by source and rule.
     known: BTreeMap<(String, &'static str), Concern>,
 }
 
 impl CountHistory {
-    /// Remembers the counters, once a minute, by a clock that never steps back.
+    /// Stores the counters once a minute, by a clock that never steps back.
     pub fn observe(&mut self, now_ms: i64, sources: &[SourceFacts]) {
         for source in sources {
             let past = self.sources.entry(source.name.clone()).or_default();
@@ -105,7 +105,7 @@ impl CountHistory {
         changes
     }
 
-    /// What a source counted within a span, or a minute more; or since it was first seen.
+    /// Counts of a source within a span or up to a minute more, or since it was first seen.
     fn within(&self, source: &SourceFacts, now_ms: i64, span_ms: i64) -> Totals {
         let past = self.sources.get(&source.name);
         let before = past.and_then(|past| {
@@ -119,7 +119,7 @@ impl CountHistory {
         now.since(before.map_or(now, |(_, totals)| *totals))
     }
 
-    /// What is wrong now.
+    /// The current concerns.
     pub fn concerns(&self, now_ms: i64, sources: &[SourceFacts]) -> Vec<Concern> {
         let mut all: Vec<Concern> = Vec::new();
         for source in sources {
@@ -137,7 +137,7 @@ impl CountHistory {
         all
     }
 
-    /// Whether predictions of a source get their outcomes.
+    /// The concern about missing outcomes of a source's predictions, if any.
     fn outcomes(
         &self,
         now_ms: i64,
@@ -240,7 +240,7 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     })
 }
 
-/// Partitions of the topic that are assigned and cannot be read.
+/// The concern about assigned partitions of a topic that cannot be read.
 pub fn unread(topic: &str, partitions: usize) -> Concern {
     Concern {
         source: topic.to_owned(),
@@ -253,7 +253,7 @@ pub fn unread(topic: &str, partitions: usize) -> Concern {
     }
 }
 
-/// Outcomes of the topic that wait on another partition than their predictions.
+/// The concern about outcomes that wait on another partition than their predictions.
 pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> {
     sample.is_wrong().then(|| Concern {
         source: topic.to_owned(),
@@ -267,7 +267,7 @@ pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> 
     })
 }
 
-/// Two digits.
+/// Formats a share with two digits.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent < 10.0 {
@@ -295,7 +295,8 @@ mod tests {
         source
     }
 
-    /// The rules that hold after the last of these, which are some minutes apart.
+    /// The rules that hold after the last entry of a story of (minutes since the previous entry,
+    /// source).
     fn rules(story: &[(i64, SourceFacts)]) -> Vec<&'static str> {
         let mut history = CountHistory::default();
         let (mut now, mut last) = (0, Vec::new());
@@ -369,7 +370,7 @@ mod tests {
         ];
         let stopped = [&[begin.clone(), sound.clone()][..], &read_on[..]].concat();
         assert_eq!(rules(&stopped), ["TruelineOutcomesStopped"]);
-        // Nothing is read: that is the business of other rules.
+        // If nothing is read, other rules report it.
         let silent = [begin, sound.clone(), (1, sound.1.clone()), (62, sound.1)];
         assert_eq!(rules(&silent), [""; 0]);
     }
@@ -386,7 +387,7 @@ mod tests {
         let late = |n| [begin.clone(), (4, of(1000, n, 0, 0))];
         assert_eq!(rules(&late(50)), [""; 0]);
         assert_eq!(rules(&late(51)), ["TruelineRecordsLate"]);
-        // After a good month too, five minutes are enough for a page.
+        // Even after a good month, five minutes are enough for a page.
         let severity = |n| {
             let (before, now) = (of(1_000_000, 0, 0, 0), of(1_001_000, n, 0, 0));
             let mut history = CountHistory::default();
@@ -394,7 +395,7 @@ mod tests {
             history.concerns(5 * MINUTE_MS, &[now])[0].severity
         };
         assert_eq!([500, 501].map(severity), [Severity::Warn, Severity::Page]);
-        // Long ago, but nearly all that there is.
+        // They are long past but nearly all records.
         let batch = [
             (0, of(20_001, 20_000, 0, 0)),
             (600, of(20_001, 20_000, 0, 0)),
@@ -442,12 +443,12 @@ mod tests {
         assert_eq!(story(0, 100, 0), stopped);
         assert_eq!(story(0, 0, 100), stopped);
         assert_eq!(story(0, 40, 60), stopped);
-        // One in a hundred has an outcome: of 1000 ten are expected.
+        // One in a hundred has an outcome, so of 1000 ten are expected.
         assert_eq!(story(49_000, 0, 999), [""; 0]);
         assert_eq!(story(49_000, 0, 1000), stopped);
     }
 
-    /// The numbers are those of the rules.
+    /// The thresholds here equal those of the rules.
     #[test]
     fn the_shipped_rules_ask_the_same() {
         let rules = include_str!("../../deploy/prometheus/trueline_service_alerts.yml");

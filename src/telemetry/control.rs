@@ -24,9 +24,9 @@ pub struct Reloaded {
 /// A request about alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertRequest {
-    /// Suppress the alerts that these match.
+    /// Suppress the matching alerts.
     Silence {
-        /// All of them must match.
+        /// Conditions that an alert must all meet.
         matchers: Vec<Matcher>,
         /// End of the silence.
         until_ms: i64,
@@ -46,7 +46,7 @@ pub enum AlertRequest {
         /// Comment.
         note: String,
     },
-    /// End the alert; from now on it rests on new data only.
+    /// End the alert; from then on it depends on new data only.
     Close {
         /// The alert, as for [`AlertRequest::Acknowledge`].
         alert: String,
@@ -55,11 +55,11 @@ pub enum AlertRequest {
         /// Reason.
         note: String,
     },
-    /// A model was replaced or fixed: its alerts rest on new data only.
+    /// A model was replaced or fixed: its alerts depend on new data only.
     Deploy {
         /// The model.
         model: String,
-        /// The version, or all of them.
+        /// The version; `None` for all versions.
         version: Option<String>,
         /// Author.
         by: String,
@@ -68,26 +68,26 @@ pub enum AlertRequest {
     },
 }
 
-/// Why an alert changed, from the record of the change.
+/// The explanation of a change of an alert, from its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// Key of the change.
     pub key: String,
     /// The change in one sentence.
     pub sentence: String,
-    /// What it rested on, in lines.
+    /// The data behind the change, in lines.
     pub words: String,
-    /// When it was, in ms since 1970.
+    /// Time of the change, in ms since 1970.
     pub at_ms: i64,
-    /// What was recomputed and is equal to the bit.
+    /// Values that were recomputed and are equal to the bit.
     pub equal: Vec<String>,
-    /// What was judged earlier and is taken as it stands.
+    /// Values that were judged earlier and are taken unchanged.
     pub taken: Vec<String>,
-    /// What was recomputed and differs.
+    /// Values that were recomputed and differ.
     pub different: Vec<String>,
 }
 
-/// Response to an [`AlertRequest`]. Everything but a refusal is on disk.
+/// Response to an [`AlertRequest`]. Everything but a refusal is on disk by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertResponse {
     /// The new silence.
@@ -102,11 +102,11 @@ pub enum AlertResponse {
     Unknown,
     /// Why the request was refused.
     Refused(String),
-    /// Why this process cannot do it now, or at all.
+    /// Why this process cannot handle the request now, or at all.
     Unavailable(&'static str),
 }
 
-/// Events that were posted.
+/// A request with posted events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPost {
     /// The topic; `None` for the only one.
@@ -115,7 +115,7 @@ pub struct EventPost {
     pub key: Option<String>,
     /// The body has one event in each line; otherwise it is an event or an array of events.
     pub lines: bool,
-    /// Check and append nothing.
+    /// Only check the events.
     pub dry_run: bool,
     /// The body.
     pub body: Vec<u8>,
@@ -143,17 +143,17 @@ pub enum EventAnswer {
         offset: u64,
         /// Number of events.
         events: u64,
-        /// An earlier request with the same key has appended them.
+        /// An earlier request with the same key appended the events.
         duplicate: bool,
     },
-    /// The events are right; nothing was appended because that was asked for.
+    /// The events are valid; nothing was appended, as requested.
     Checked {
         /// The topic.
         topic: String,
         /// Number of events.
         events: u64,
     },
-    /// There is no such topic, but these.
+    /// There is no such topic; these exist.
     NoTopic(Vec<String>),
     /// The body cannot be split into events.
     Malformed(String),
@@ -163,12 +163,12 @@ pub enum EventAnswer {
         events: usize,
         /// Number of those that would be rejected.
         rejected: usize,
-        /// The first of them.
+        /// The first rejected events.
         faults: Vec<EventFault>,
     },
     /// The key belongs to a request with other events.
     KeyReused,
-    /// The log cannot store so much at once.
+    /// The request is too long for the log.
     TooLong,
     /// The log has no room until its events are read.
     Full,
@@ -231,7 +231,7 @@ impl Control {
         let _ = self.alerts.set(Box::new(handle));
     }
 
-    /// Registers the reader of records.
+    /// Registers the reader of alert records.
     pub fn on_explain(
         &self,
         read: impl Fn(&[String]) -> Option<Explanation> + Send + Sync + 'static,
@@ -239,13 +239,13 @@ impl Control {
         let _ = self.explain.set(Box::new(read));
     }
 
-    /// Explains the change with one of these keys, or the newest of one of these fingerprints of
-    /// streams; `None` without a record. Reads a file.
+    /// Explains the change with one of these keys, or the newest change of a stream with one of
+    /// these fingerprints; `None` if there is no record. Reads a file.
     pub fn explain(&self, wanted: &[String]) -> Option<Explanation> {
         self.explain.get().and_then(|read| read(wanted))
     }
 
-    /// Registers what takes events.
+    /// Registers the function that takes events.
     pub fn on_events(&self, take: impl Fn(&EventPost) -> EventAnswer + Send + Sync + 'static) {
         let _ = self.events.set(Box::new(take));
     }

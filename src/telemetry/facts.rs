@@ -1,6 +1,6 @@
-//! What the program publishes about itself besides the reports of its streams.
+//! Facts that the program publishes about itself besides the reports of its streams.
 //!
-//! Plain values. Their writers replace them through
+//! They are plain values. Their writers replace them through
 //! [`Published::update`](super::Published::update); HTTP and `/metrics` read them.
 
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::judge::{AccountReport, ComparisonReport, StreamId};
 use crate::monitor::activity::Unjudged;
 use crate::report::table::printable;
 
-/// One source, as of its last batch.
+/// Facts about one source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceFacts {
     /// Name of the source: the topic or the file. It is unique.
     pub name: String,
-    /// Records by disposition.
+    /// Its records by disposition, including those of earlier processes.
     pub counters: SourceCounters,
-    /// What earlier processes counted of them.
+    /// The part of `counters` that earlier processes counted.
     pub brought: SourceCounters,
-    /// Where the outcomes of its predictions come; itself where one source carries both.
+    /// The source with the outcomes of its predictions; itself if it carries both.
     pub outcomes: Option<String>,
     /// Rejected records that the dead-letter topic acknowledged.
     pub dead_letters_delivered: u64,
@@ -31,7 +31,7 @@ pub struct SourceFacts {
     pub dead_letters_failed: u64,
     /// Records in memory that wait for their schema.
     pub awaiting_schema: u64,
-    /// Other processes where there may be only this one.
+    /// Other members of its group although only this process is allowed.
     pub other_members: u64,
     /// Open records that came from a snapshot, or with partitions from other processes.
     pub moved_in: u64,
@@ -46,7 +46,7 @@ pub struct SourceFacts {
 /// A record that was rejected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastRejection {
-    /// When it was read, in ms since 1970; `None` where no clock is read.
+    /// When it was read, in ms since 1970; `None` if no clock was read.
     pub at_ms: Option<i64>,
     /// Its partition.
     pub partition: i32,
@@ -58,16 +58,16 @@ pub struct LastRejection {
     pub detail: String,
 }
 
-/// How alerts of the streams of a model begin and end.
+/// How the alerts of a model's streams begin and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlertRules {
-    /// The model as the configuration names it.
+    /// The model's name in the configuration.
     pub model: String,
     /// Hold times.
     pub holds: Holds,
     /// Whether a window alone raises an alert.
     pub window_alerts: bool,
-    /// Why streams of single scores raise none and what to do, if they raise none.
+    /// If streams of single scores raise no alert, the reason and the remedy.
     pub no_alert: Option<String>,
 }
 
@@ -78,13 +78,13 @@ pub struct HistoryFacts {
     pub points: u64,
     /// Bytes of its file.
     pub bytes: u64,
-    /// Points and alerts that a cap refused, or that waited for the disk in vain.
+    /// Points and alerts that were not kept: a cap was reached, or the disk was too slow.
     pub refused: u64,
     /// Failed writes of the file.
     pub errors: u64,
 }
 
-/// Why requests with events are refused.
+/// Reasons to refuse requests with events.
 pub const REFUSALS: [&str; 6] = ["busy", "full", "key_reused", "disk", "rejected", "space"];
 
 /// A log of posted events.
@@ -106,9 +106,9 @@ pub struct EventLogFacts {
     pub keys_forgotten: u64,
     /// Requests refused since the start, by [`REFUSALS`].
     pub refused: [u64; REFUSALS.len()],
-    /// Why the log takes nothing any more.
+    /// Why the log accepts no more events, if so.
     pub fault: Option<String>,
-    /// Why the last read failed, if it did. It is tried again.
+    /// Why the last read failed, if it did. Reads are retried.
     pub read_fault: Option<String>,
 }
 
@@ -123,16 +123,16 @@ pub struct PartitionFacts {
     pub position: i64,
     /// Records between the position and the end of the partition, if the broker reported the end.
     pub lag: Option<i64>,
-    /// Time by which the newest event read is behind the clock of this machine while records are
-    /// unread, in ms; 0 at the end.
+    /// Delay in ms of the newest event read behind this machine's clock, while records are unread;
+    /// 0 at the end.
     pub lag_ms: Option<i64>,
     /// Highest event time seen minus lateness; `None` before the first event.
     pub watermark_ms: Option<i64>,
-    /// The end is reached and confirmed; the partition does not delay the others.
+    /// The end was reached and confirmed, so the partition does not delay the others.
     pub idle: bool,
-    /// For how long an open transaction has hidden its next records, in ms.
+    /// Time for which an open transaction has hidden its next records, in ms.
     pub hidden_ms: Option<i64>,
-    /// Nothing of it can be read for now, and notifications do not wait for it: it is suspended,
+    /// The partition cannot be read for now, and notifications do not wait for it: it is suspended,
     /// an open transaction hides its records, or its broker is away.
     pub unread: bool,
 }
@@ -140,11 +140,11 @@ pub struct PartitionFacts {
 /// The watermark over all partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatermarkFacts {
-    /// Event time up to which all is read and judged; `None` before every partition has had a
+    /// Event time up to which all is read and judged. `None` before every partition has had a
     /// record, and while a judge has judged nothing yet.
     pub time_ms: Option<i64>,
-    /// The partition that holds it before events that were counted, and for how long it has stood
-    /// still.
+    /// The partition that holds it back although later events were counted, and for how long it has
+    /// not moved, in ms.
     pub held: Option<(String, i32, i64)>,
 }
 
@@ -155,7 +155,7 @@ pub struct EngineFacts {
     pub streams: u64,
     /// Streams removed because they were unused.
     pub streams_expired: u64,
-    /// Streams of a snapshot that no longer match the configuration.
+    /// Streams of a snapshot that were dropped because they do not match the configuration.
     pub streams_dropped: u64,
     /// Sealed and open panes over all streams.
     pub panes: u64,
@@ -165,7 +165,7 @@ pub struct EngineFacts {
     pub retained: u64,
     /// Retained predictions that are on disk because memory is full.
     pub spilled: u64,
-    /// Bytes of memory of the other retained predictions.
+    /// Bytes of memory of the retained predictions that are not spilled.
     pub pending_bytes: u64,
     /// Bytes on disk of the spilled predictions.
     pub spill_bytes: u64,
@@ -176,9 +176,9 @@ pub struct EngineFacts {
 pub struct SnapshotFacts {
     /// When the last good snapshot was complete, in ms since 1970.
     pub last_ms: Option<i64>,
-    /// Time taken by it.
+    /// Seconds that the last snapshot took.
     pub seconds: f64,
-    /// Size of it.
+    /// Bytes of the last snapshot.
     pub bytes: u64,
     /// Failed attempts. They do not affect the state in memory.
     pub errors: u64,
@@ -186,7 +186,7 @@ pub struct SnapshotFacts {
     pub refused: u64,
 }
 
-/// What happened to checkpoints of partitions on the state topic.
+/// Counts of checkpoints of partitions on the state topic.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckpointCounts {
     /// Checkpoints written.
@@ -195,22 +195,22 @@ pub struct CheckpointCounts {
     pub written_bytes: u64,
     /// Checkpoints read.
     pub read: u64,
-    /// Bytes read to find them.
+    /// Bytes read to find checkpoints.
     pub read_bytes: u64,
     /// Checkpoints skipped in favour of an older one.
     pub refused: u64,
-    /// Claims of other processes that followed ours while we held the partition.
+    /// Claims of other processes that followed one of ours while we held the partition.
     pub superseded: u64,
-    /// Deltas that memory had no room for before a checkpoint with them was written.
+    /// Deltas dropped for lack of memory before a checkpoint contained them.
     pub deltas_cut: u64,
-    /// How long the last take-over took.
+    /// Seconds that the last take-over took.
     pub restore_seconds: f64,
 }
 
 /// Checkpoints of partitions on the state topic.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckpointFacts {
-    /// What happened to them.
+    /// Counts of the checkpoints.
     pub counts: CheckpointCounts,
     /// When the last checkpoint of each partition was written or read: topic, partition, ms.
     pub last_ms: Vec<(String, i32, Option<i64>)>,
@@ -226,12 +226,12 @@ pub enum Role {
     Worker,
     /// It judges what the workers count.
     Judge(JudgeFacts),
-    /// It is configured to judge, but another process has claimed the lease since.
+    /// It is configured to judge, but another process has since claimed the lease.
     Standby,
 }
 
 impl Role {
-    /// Whether it judges, so that it has streams and alerts.
+    /// Whether it judges and therefore has streams and alerts.
     pub fn judges(&self) -> bool {
         matches!(self, Role::Alone | Role::Judge(_))
     }
@@ -240,37 +240,36 @@ impl Role {
 /// The partitions that a judge aggregates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JudgeFacts {
-    /// Number of partitions covered, behind, stale, missing.
+    /// Numbers of partitions that are covered, behind, stale and missing.
     pub partitions: [u64; 4],
-    /// Age of the oldest checkpoint we are waiting to see replaced, in ms.
+    /// Age in ms of the oldest checkpoint that still has to be replaced by a newer one.
     pub delay_ms: i64,
     /// Records that no checkpoint in use contains.
     pub uncovered: u64,
     /// Panes that ended without a verdict.
     pub skipped: u64,
-    /// Something that was read is not judged yet, or not read for the first time.
+    /// Some records are read but not judged, or not read for the first time.
     pub backlog: bool,
-    /// Upper bound of the age of records that no checkpoint holds yet, in ms; `None` while it is
-    /// not known.
+    /// Upper bound of the age of records that no checkpoint holds yet, in ms; `None` while unknown.
     pub lag_ms: Option<i64>,
-    /// Judge partitions that it judges, where several processes judge.
+    /// Number of judge partitions that it judges, if several processes judge.
     pub tasks: Option<u64>,
 }
 
-/// One alert, of all streams that share it.
+/// One alert, for all streams that share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlertFacts {
-    /// Identifies it.
+    /// Its fingerprint.
     pub fingerprint: String,
-    /// Its name: the model, with version, segment and view where alerts are grouped by them.
+    /// Its name: the model, with version, segment and view if alerts are grouped by them.
     pub name: String,
     /// The model.
     pub model: String,
-    /// The version, if alerts are told apart by it; else "".
+    /// The version, if alerts are grouped by it; otherwise "".
     pub version: String,
-    /// The segment, if alerts are told apart by it; else "".
+    /// The segment, if alerts are grouped by it; otherwise "".
     pub segment: String,
-    /// The view, if alerts are told apart by it; else "".
+    /// The view, if alerts are grouped by it; otherwise "".
     pub view: String,
     /// The most urgent state of its streams.
     pub state: AlertState,
@@ -283,14 +282,15 @@ pub struct AlertFacts {
 }
 
 impl AlertFacts {
-    /// Whether someone may mean it by this: its fingerprint or name, or those of one of its
+    /// Whether `wanted` may refer to this alert: its fingerprint or name, those of one of its
     /// streams, or the key of a record, which begins with a fingerprint.
     pub fn is_called(&self, wanted: &str) -> bool {
         self.is_named(wanted) || self.has_fingerprint(wanted)
     }
 
-    /// Whether this is its name or that of one of its streams: as it is, percent-encoded as the ids
-    /// of the API are, or with control characters written out, as they are shown.
+    /// Whether `wanted` is the name of the alert or of one of its streams: as it is,
+    /// percent-encoded like the ids of the API, or with control characters written out, as it is
+    /// shown.
     pub fn is_named(&self, wanted: &str) -> bool {
         let decoded = percent_decode_str(wanted).decode_utf8();
         let same = |name: &str| {
@@ -322,9 +322,9 @@ pub struct SinkFacts {
     pub retried: u64,
     /// Notifications dropped because the queue was full.
     pub dropped: u64,
-    /// Notifications that wait.
+    /// Notifications in the queue.
     pub queued: u64,
-    /// When the receiver last accepted something, in ms since 1970.
+    /// When the receiver last accepted a notification, in ms since 1970.
     pub last_success_ms: Option<i64>,
     /// Why the last attempt failed; `None` after a success.
     pub trouble: Option<String>,
@@ -337,7 +337,7 @@ pub struct ConfigFacts {
     pub loaded: bool,
     /// When the active configuration was loaded, in ms since 1970.
     pub loaded_ms: Option<i64>,
-    /// Hash of its values; empty before the first load.
+    /// Hash of the active configuration; empty before the first load.
     pub hash: String,
     /// How many keys have another value in the file, and need a restart.
     pub needs_restart: usize,
@@ -360,7 +360,7 @@ pub struct Facts {
     pub comparisons: Arc<[ComparisonReport]>,
     /// Per model section: results of its comparison rows, and rows retained.
     pub pair_counts: Vec<(String, PairCounts, usize)>,
-    /// The alerts, those that are inactive too.
+    /// All alerts, including inactive ones.
     pub alerts: Arc<[AlertFacts]>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
@@ -379,13 +379,13 @@ pub struct Facts {
     pub role: Role,
     /// Topics and partitions that are assigned but cannot be read.
     pub suspended: Vec<(String, i32)>,
-    /// What waits of streams that were not judged yet.
+    /// Waiting data of streams that were not judged yet.
     pub unjudged: Vec<Unjudged>,
-    /// By name of the source, whether outcomes wait on another partition than their predictions.
+    /// By source, whether outcomes wait on another partition than their predictions.
     pub wrong_partitions: Vec<(String, WrongPartition)>,
     /// The history.
     pub history: HistoryFacts,
-    /// By topic the logs of posted events.
+    /// Logs of posted events by topic.
     pub event_logs: Vec<(String, EventLogFacts)>,
     /// How alerts begin and end, by model.
     pub alert_rules: Arc<[AlertRules]>,
@@ -394,7 +394,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What waits of this stream, if nothing of it was judged yet.
+    /// The waiting data of a stream, if none of it was judged yet.
     pub fn unjudged(&self, id: &StreamId) -> Option<&Unjudged> {
         let named = |u: &&Unjudged| {
             (&u.model, &u.version, &u.segment) == (&id.model, &id.version, &id.segment)

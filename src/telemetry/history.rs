@@ -1,22 +1,22 @@
-//! What windows said over time, and the last alerts of each stream.
+//! The past verdicts of windows, and the last alerts of each stream.
 //!
 //! A page that shows only the present cannot show whether a model drifts or was always
-//! miscalibrated. So every judgement of a window is kept as one point, and thinned as it ages: the
-//! newest [`RECENT`] are all kept, then one per [`DAY_STEP_MS`] of a day, then one per
+//! miscalibrated. So every judgement of a window is kept as one point, and points are thinned with
+//! age: the newest [`RECENT`] are all kept, then one per [`DAY_STEP_MS`] of a day, then one per
 //! [`MONTH_STEP_MS`] of 30 days. Each step keeps the numbers of its worst point: a miscalibrated
-//! one before others, else the one with the highest lower end of the interval. So a short fault is
-//! still visible a month later. It counts all its verdicts too, because the worst of many says
-//! little about the rest: a test of a calibrated model rejects now and then. Times are event times,
-//! and age counts from the newest point of the window, so the same judgements give the same
-//! history. A judgement that comes again after a restart replaces itself.
+//! point before others, otherwise the one with the highest lower end of the interval. So a short
+//! fault is still visible a month later. It also counts all its verdicts, because the worst of many
+//! says little about the rest: a test of a calibrated model rejects now and then. Times are event
+//! times, and age counts from the newest point of the window, so the same judgements give the same
+//! history. A judgement repeated after a restart replaces itself.
 //!
 //! The history is derived: it is written by the engine's loop and read by requests, and no verdict
 //! depends on it.
 //!
 //! Bounds: at most [`SERIES_POINTS_MAX`] points for a window and [`POINTS_MAX`] in all; at most
 //! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. When all points are
-//! taken, the windows with the most points lose their oldest, until a hundredth is free. What finds
-//! no room is counted. [`bytes_max`] says what that takes.
+//! taken, the windows with the most points lose their oldest, until a hundredth is free. Points and
+//! alerts without room are counted. [`bytes_max`] bounds the memory.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -28,9 +28,9 @@ use crate::judge::{HistoryPoint, StreamId, Verdict};
 
 /// Newest points of a window that are all kept.
 pub const RECENT: usize = 120;
-/// One point of each such step is kept for a day.
+/// For a day, one point per step of this length is kept.
 pub const DAY_STEP_MS: i64 = 600_000;
-/// One point of each such step is kept for 30 days.
+/// For 30 days, one point per step of this length is kept.
 pub const MONTH_STEP_MS: i64 = 3 * 3_600_000;
 /// Older points are dropped.
 pub const AGE_MS_MAX: i64 = 30 * DAY_MS;
@@ -46,10 +46,10 @@ pub const STREAMS_MAX: usize = 10_000;
 const SENTENCE_BYTES_MAX: usize = 400;
 
 const DAY_MS: i64 = 86_400_000;
-/// Points beyond those that stay, before the next thinning.
+/// Points above the kept ones that trigger the next thinning.
 const SLACK: usize = 64;
 
-/// The most memory that so many streams of so many windows take.
+/// Most memory for this many streams with this many windows each.
 pub fn bytes_max(streams: u64, windows: u64) -> u64 {
     // A deque may be half empty.
     let point = 2 * size_of::<HistoryPoint>() as u64;
@@ -63,13 +63,13 @@ pub fn bytes_max(streams: u64, windows: u64) -> u64 {
 /// A change of a stream's alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryAlert {
-    /// When.
+    /// Event time of the change.
     pub at_ms: i64,
     /// The state that it entered.
     pub state: String,
-    /// How much it asks for.
+    /// Its severity.
     pub severity: String,
-    /// What was known then, in words.
+    /// The facts known then, in words.
     pub sentence: String,
 }
 
@@ -87,7 +87,7 @@ pub struct StreamHistory {
 pub struct History {
     streams: DashMap<StreamId, StreamHistory>,
     points: AtomicUsize,
-    /// [`POINTS_MAX`].
+    /// Cap on all points, [`POINTS_MAX`] but in tests.
     points_max: usize,
     refused: AtomicU64,
 }
@@ -108,7 +108,7 @@ impl History {
         }
     }
 
-    /// Takes a judgement; answers whether it changed anything.
+    /// Takes a judgement, and returns whether it changed the history.
     pub fn observe(&self, stream: &StreamId, window: &str, point: HistoryPoint) -> bool {
         if self.points() >= self.points_max {
             self.make_room();
@@ -134,7 +134,7 @@ impl History {
         changed
     }
 
-    /// Takes a change of a stream's alert; answers whether it is new.
+    /// Takes a change of a stream's alert, and returns whether it is new.
     pub fn alert(&self, stream: &StreamId, mut alert: HistoryAlert) -> bool {
         if !self.admits(stream, true) {
             return false;
@@ -157,14 +157,14 @@ impl History {
         true
     }
 
-    /// Drops the oldest points of the windows that have the most, so that a hundredth of all is
-    /// free: all windows are looked at, so it should not happen at each point.
+    /// Drops the oldest points of the windows with the most points, so that a hundredth of all is
+    /// free. It visits all windows, so it must not run for each point.
     fn make_room(&self) {
         let kept = self.points_max - self.points_max.div_ceil(100);
         let mut lengths = Vec::new();
         self.each(|_, history| lengths.extend(history.windows.iter().map(|(_, p)| p.len())));
         let total = |level: usize| lengths.iter().map(|n| level.min(*n)).sum::<usize>();
-        // The most points that every window may have.
+        // The highest number of points that every window may keep.
         let (mut level, mut above) = (1, SERIES_POINTS_MAX);
         while above - level > 1 {
             let middle = level.midpoint(above);
@@ -182,8 +182,7 @@ impl History {
         }
     }
 
-    /// Whether there is room for more of this stream, if there is `room` at all; counts what finds
-    /// none.
+    /// Whether a stream may grow, given whether there is `room` for a point. Counts refusals.
     fn admits(&self, stream: &StreamId, room: bool) -> bool {
         let admits =
             room && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
@@ -193,7 +192,7 @@ impl History {
         admits
     }
 
-    /// Forgets what is later than `to_ms`; answers how many points were.
+    /// Removes all entries later than `to_ms`, and returns how many points they were.
     pub fn cut(&self, to_ms: i64) -> usize {
         let before = self.points();
         self.streams.retain(|_, history| {
@@ -209,8 +208,7 @@ impl History {
         before - self.points()
     }
 
-    /// Forgets streams that are not alive and whose last point or alert is older than the history
-    /// lasts.
+    /// Removes streams that are not alive and whose last entry is older than [`AGE_MS_MAX`].
     pub fn forget(&self, now_ms: i64, alive: impl Fn(&StreamId) -> bool) {
         self.streams.retain(|id, history| {
             let last = history.last_ms();
@@ -228,17 +226,17 @@ impl History {
         self.streams.get(id).map(|entry| entry.value().clone())
     }
 
-    /// All streams, one after the other.
+    /// Visits all streams, one after another.
     pub fn each(&self, mut visit: impl FnMut(&StreamId, &StreamHistory)) {
         self.streams.iter().for_each(|e| visit(e.key(), e.value()));
     }
 
-    /// Points of all windows.
+    /// Number of points of all windows.
     pub fn points(&self) -> usize {
         self.points.load(Ordering::Relaxed)
     }
 
-    /// Judgements and alerts that found no room.
+    /// Number of judgements and alerts that found no room.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -254,8 +252,8 @@ impl StreamHistory {
     }
 }
 
-/// Puts a point at its place in time. One of the same time is replaced; one that was thinned out
-/// stays out.
+/// Inserts a point by time. It replaces a point of the same time; one that was thinned out stays
+/// out.
 fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
     match points.binary_search_by_key(&point.end_ms, |p| p.end_ms) {
         Ok(at) => {
@@ -271,7 +269,7 @@ fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
     }
 }
 
-/// Keeps the newest, and of older ones the worst of each step, with the verdicts of all.
+/// Keeps the newest points and, of older ones, the worst of each step with the verdicts of all.
 fn thin(points: &mut VecDeque<HistoryPoint>) {
     let Some(newest) = points.back().map(|p| p.end_ms) else {
         return;
@@ -306,7 +304,7 @@ fn thin(points: &mut VecDeque<HistoryPoint>) {
     *points = kept.into_iter().rev().collect();
 }
 
-/// Whether the first should stay rather than the second.
+/// Whether the first point is worse, so that it stays rather than the second.
 fn worse(a: &HistoryPoint, b: &HistoryPoint) -> bool {
     let bad = |p: &HistoryPoint| p.verdict == Verdict::Miscalibrated;
     let lower = |p: &HistoryPoint| p.error.map_or(-1.0, |e| e.lower);
@@ -367,7 +365,7 @@ mod tests {
                 .zip(points.iter().skip(1))
                 .all(|(a, b)| a.end_ms < b.end_ms)
         );
-        // The steps count all verdicts, so the one of the fault stays one of many.
+        // The steps count all verdicts, so the fault remains one of many.
         let mut all = Verdicts::default();
         points.iter().for_each(|p| all += p.verdicts());
         assert_eq!((all.undecided, all.miscalibrated), (0, 1));
@@ -439,7 +437,7 @@ mod tests {
         }
         let all = models.iter().map(|m| points(m).len()).sum::<usize>();
         assert_eq!(history.points(), all + 10);
-        // A stream that is new finds room too.
+        // A new stream finds room too.
         assert!(history.observe(&id("new"), "5m", minute(3000)));
         assert_eq!(points("new").len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Log lines: readable on a terminal, JSON elsewhere, limited where they could flood.
+//! Log lines: readable on a terminal, JSON elsewhere, limited where they could be too many.
 //!
 //! A line is a constant lowercase message with its values as fields, so that lines of one call site
 //! group together and numbers stay numbers. A site that may log once per record (a bad record, a
@@ -6,9 +6,9 @@
 //! lines per [`PERIOD`] and then one line with the number of suppressed lines. Metrics count every
 //! record, so only repetition is lost. (The pattern is vector's, keyed by site.)
 //!
-//! Lines go to standard error, because standard output carries the results of commands. A thread
-//! writes them: a pipe that nobody reads blocks its writer, and that must not be the engine. While
-//! [`LINES_MAX`] lines wait, further ones are dropped and counted as suppressed.
+//! Lines go to standard error, because standard output carries the results of commands. A separate
+//! thread writes them, because a pipe that nobody reads blocks its writer. While [`LINES_MAX`]
+//! lines wait, further ones are dropped and counted as suppressed.
 
 use parking_lot::Mutex;
 use std::io::IsTerminal;
@@ -26,17 +26,17 @@ pub const BURST: u64 = 5;
 /// Length of a period.
 pub const PERIOD: Duration = Duration::from_secs(10);
 
-/// Most lines that wait to be written: some 4 MB.
+/// Most lines that wait to be written: about 4 MB.
 pub const LINES_MAX: usize = 8_192;
 
-/// How long the last lines may take; the thread that writes them may take somewhat less.
+/// How long writing the last lines may take; the writing thread has slightly less.
 const FINISH_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Lines suppressed by all limited sites of the program.
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
-/// Lines that found [`LINES_MAX`] others waiting.
+/// Counts lines dropped because [`LINES_MAX`] others were waiting.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
-/// The thread that writes, until [`finish`].
+/// Keeps the writing thread alive until [`finish`].
 static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
 /// Format of the lines.
@@ -70,8 +70,8 @@ impl Default for LogOptions {
     }
 }
 
-/// Starts logging for the whole process. An error names the invalid directive. It is also an error
-/// to start twice.
+/// Starts logging for the whole process. An error names the invalid directive. Starting twice is an
+/// error too.
 pub fn start(options: &LogOptions) -> Result<(), String> {
     let filter = &options.filter;
     let filter = EnvFilter::try_new(filter).map_err(|error| {
@@ -101,12 +101,13 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the lines that wait, for about a second at most, or waits for another thread that does.
+/// Writes the waiting lines, for about a second at most, or waits for another thread that does.
 /// Later lines are not written.
 pub fn finish() {
     let mut held = WRITER.lock();
     let writer = held.take();
-    // With a full queue it prints to standard output, which may be the pipe that nobody reads.
+    // In its own thread: with a full queue, dropping prints to standard output, which may be a pipe
+    // that nobody reads.
     let (done, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("log-end".to_owned());
     if thread.spawn(move || drop((writer, done))).is_ok() {
@@ -114,7 +115,7 @@ pub fn finish() {
     }
 }
 
-/// Replaces the filter, once logging has started.
+/// Handle that replaces the filter, once logging has started.
 static REFILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Replaces the directives. Does nothing if logging has not started.
@@ -126,7 +127,7 @@ pub fn set_filter(directives: &str) -> Result<(), String> {
     handle.reload(filter).map_err(|error| error.to_string())
 }
 
-/// Lines suppressed so far: by all limited sites, and for want of a reader.
+/// Lines suppressed so far: by all limited sites, and because nobody read them.
 pub fn suppressed() -> u64 {
     let dropped = DROPPED.get().map_or(0, ErrorCounter::dropped_lines);
     SUPPRESSED.load(Ordering::Relaxed) + dropped as u64

@@ -1,4 +1,4 @@
-//! What the program reports about itself: published state, metrics, logs.
+//! Reports of the program about itself: published state, metrics, logs.
 //!
 //! Loops write into [`Published`]. [`scrape`] turns it into metric families, with the names of
 //! the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call sites may

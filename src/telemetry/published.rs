@@ -13,9 +13,9 @@
 //! Invariants: a reader sees whole reports. Every named part is either ready or carries a reason.
 //! Once draining, the program is never ready again.
 //!
-//! Cost: a publish is one hash per stream and tick, and one swap where a report changed; a
-//! heartbeat is one atomic store.
-//! The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
+//! Cost: a publish is one hash per stream and tick, and one swap if a report changed; a heartbeat
+//! is one atomic store. The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`,
+//! readiness).
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -37,18 +37,17 @@ use crate::judge::{StreamId, StreamReport};
 /// thirty seconds outlast a snapshot on a slow disk and a long rebalance callback.
 pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Cap on the series of streams and windows in one scrape, without cells those of a thousand
-/// streams with three windows each.
+/// Cap on the series of streams and windows in one scrape. Without cells, those of a thousand
+/// streams with three windows each fit.
 pub const SERIES_MAX: usize = 250_000;
 /// Most streams whose cells are exported: cells are more than half of all series.
 pub const CELL_STREAMS_MAX: usize = 100;
-/// Series of a stream with a detector, besides those of its windows and bins, while no alarm
-/// stands.
+/// Series of a stream with a detector while no alarm stands, without those of its windows and bins.
 pub const STREAM_SERIES: usize = 17;
 /// Series of a window of scores, without its cells; rare events have four more.
 pub const WINDOW_SERIES: usize = 51;
 
-/// The reason of a source that is not ready at the start, and how long that is usual.
+/// The reason of a source that is not ready at the start, and how long it is normal.
 const JOINING: &str = "joining the group";
 const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
@@ -63,8 +62,8 @@ pub const EVALUATION_BUCKETS: [f64; 10] = [
 pub struct Limits {
     /// Cap on series of streams and windows per scrape. `trueline_series_refused` counts the rest.
     pub series_max: usize,
-    /// Most streams whose cells of the reliability diagram are exported as series (five per cell
-    /// and window), and whose bins of the detector are.
+    /// Most streams whose cells of the reliability diagram (five series per cell and window) and
+    /// detector bins are exported.
     pub cell_streams_max: usize,
     /// Silence of a loop after which `/live` fails and calibration values are withdrawn.
     pub live_within: Duration,
@@ -85,8 +84,8 @@ impl Default for Limits {
 pub struct HttpCounters {
     /// Open connections.
     pub open: AtomicU64,
-    /// Connections answered with 503 because the cap was reached, and those that were ended to make
-    /// room for a new one.
+    /// Connections answered with 503 because the cap was reached, and those ended to make room for
+    /// a new one.
     pub refused: AtomicU64,
     /// Responses by status class: 2xx, 4xx, 5xx.
     pub responses: [AtomicU64; 3],
@@ -119,24 +118,24 @@ impl Beat {
 /// A histogram of durations with the bounds of [`EVALUATION_BUCKETS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Durations {
-    /// Observations at or below each bound and above the one before; the last entry is above all.
+    /// Observations at or below each bound and above the previous one; the last entry is above all.
     pub counts: [u64; EVALUATION_BUCKETS.len() + 1],
     /// Sum of all observations in seconds.
     pub sum: f64,
 }
 
-/// All published state. See the module documentation for its invariants.
+/// All published state. Readers see whole reports.
 #[derive(Debug)]
 pub struct Published {
     limits: Limits,
     /// Cap on series; a reload may change it.
     series_max: AtomicUsize,
     started: Instant,
-    /// Start by the wall clock, in seconds since 1970.
+    /// Wall-clock time of the start, in seconds since 1970.
     started_seconds: f64,
     reports: DashMap<StreamId, Arc<StreamReport>>,
     facts: RwLock<Arc<Facts>>,
-    /// Part → why it is not ready; `None` once ready.
+    /// Why each part is not ready; `None` once it is.
     parts: Mutex<BTreeMap<String, Option<String>>>,
     loops: Mutex<BTreeMap<String, Beat>>,
     evaluations: Mutex<Durations>,
@@ -147,7 +146,7 @@ pub struct Published {
     pub control: Control,
     /// Listeners to the tap.
     pub taps: Taps,
-    /// What windows said over time.
+    /// Past verdicts of windows and alerts of streams.
     pub history: History,
     counts: Mutex<CountHistory>,
 }
@@ -190,7 +189,7 @@ impl Published {
         }
     }
 
-    /// The limits of the start, with the current cap on series.
+    /// The limits given at the start, with the current cap on series.
     pub fn limits(&self) -> Limits {
         Limits {
             series_max: self.series_max.load(Ordering::Relaxed),
@@ -208,7 +207,8 @@ impl Published {
         self.started_seconds
     }
 
-    /// Publishes a stream's report in place of its last one. The same pointer again costs a look.
+    /// Publishes a stream's report in place of its last one. Publishing the same pointer again
+    /// costs one look-up.
     pub fn publish(&self, report: &Arc<StreamReport>) {
         match self.reports.get_mut(&report.id) {
             Some(last) if Arc::ptr_eq(&last, report) => {}
@@ -219,12 +219,13 @@ impl Published {
         }
     }
 
-    /// How many streams have a report.
+    /// Number of streams with a report.
     pub fn streams(&self) -> usize {
         self.reports.len()
     }
 
-    /// Withdraws the reports of all streams for which `keep` is false: evicted or revoked streams.
+    /// Withdraws the reports of all streams for which `keep` is false, such as evicted or revoked
+    /// ones.
     pub fn retain(&self, mut keep: impl FnMut(&StreamId) -> bool) {
         self.reports.retain(|id, _| keep(id));
     }
@@ -252,8 +253,8 @@ impl Published {
         change(Arc::make_mut(&mut facts));
     }
 
-    /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what
-    /// began and what ceased to be wrong with them.
+    /// Stores the current counts of the sources, for [`Published::concerns`]. Returns the concerns
+    /// that began and those that ended.
     pub fn observe_counts(&self) -> (Vec<Concern>, Vec<Concern>) {
         self.counts
             .lock()
@@ -262,7 +263,7 @@ impl Published {
         self.counts.lock().changes(now)
     }
 
-    /// What is wrong with the records that come.
+    /// The current concerns about incoming records.
     pub fn concerns(&self) -> Vec<Concern> {
         let facts = self.facts();
         let wrong = facts.wrong_partitions.iter();
@@ -277,13 +278,13 @@ impl Published {
         all
     }
 
-    /// Time since the start, which no step of the wall clock changes.
+    /// Milliseconds since the start, independent of steps of the wall clock.
     fn age_ms(&self) -> i64 {
         i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Topics that are not read, or only in part, because brokers do not answer or the group is not
-    /// joined.
+    /// Concerns about topics that are not fully read because brokers do not answer or the group is
+    /// not joined.
     fn unreachable(&self) -> Vec<Concern> {
         let starts = self.started.elapsed() < JOINS_WITHIN;
         let mut found: BTreeMap<String, Concern> = BTreeMap::new();
@@ -291,7 +292,7 @@ impl Published {
             let Some(why) = why else { continue };
             let (topics, words) = match part.strip_prefix("kafka ") {
                 Some(topics) => (Some(topics), format!("nothing is read: {why}")),
-                // The reason says whether that is so.
+                // The reason says whether anything is read.
                 None => (part.strip_prefix("brokers of "), why.clone()),
             };
             let Some(topics) = topics else { continue };
@@ -323,7 +324,7 @@ impl Published {
         self.parts.lock().insert(part.to_owned(), None);
     }
 
-    /// Marks the program as stopping. `/ready` fails from then on, and nobody listens to pairs: a
+    /// Marks the program as stopping. `/ready` fails from then on, and taps are closed, because a
     /// stop waits for open responses.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -341,8 +342,8 @@ impl Published {
     }
 
     /// Parts that are not ready, with their reasons; empty if the program is ready. Before any part
-    /// is named the program is starting, which is not ready. A loop that stands still is not ready
-    /// either: what it published last says nothing of now.
+    /// is named, the program is starting and not ready. A silent loop is not ready either, because
+    /// its published state is old.
     pub fn missing(&self) -> BTreeMap<String, String> {
         let parts = self.parts.lock();
         let mut missing: BTreeMap<String, String> = parts
@@ -419,7 +420,7 @@ impl Published {
 
 #[cfg(test)]
 impl Published {
-    /// As if it had begun so much earlier.
+    /// Makes the program older by this much.
     pub fn grow_older(&mut self, by: Duration) {
         self.started = self.started.checked_sub(by).expect("a time");
     }

@@ -20,7 +20,7 @@ pub const LISTENERS_MAX: usize = 8;
 /// Highest rate of one listener, in pairs per second.
 pub const RATE_MAX: u32 = 1000;
 
-/// How often a listener gets the number that it missed, in seconds.
+/// Seconds between two reports to a listener of how many pairs it missed.
 const REPORT_S: f64 = 1.0;
 
 #[derive(Debug)]
@@ -29,10 +29,10 @@ struct Listener {
     model: Option<String>,
     /// Pairs per second.
     rate: u32,
-    /// Pairs that it may get now.
+    /// Pairs that it may get at once.
     tokens: f64,
     missed: u64,
-    /// Seconds since it got the number that it missed.
+    /// Seconds since the last such report.
     since_report: f64,
 }
 
@@ -75,8 +75,8 @@ impl Taps {
         all.len()
     }
 
-    /// Number of pairs that listeners can use until the next offer, `seconds` from now, of any
-    /// model and of single ones; none without listeners.
+    /// Numbers of pairs, of any model and of single ones, that listeners can use until the next
+    /// offer, `seconds` from now; none without listeners.
     pub fn wanted(&self, seconds: f64) -> Wanted {
         let mut all = self.all.lock();
         all.retain(|l| !l.lines.is_closed());
@@ -99,7 +99,8 @@ impl Taps {
         wanted
     }
 
-    /// Offers pairs, each with its model and its line. `passed` more were not tapped.
+    /// Offers pairs, each with its model and its line. `passed` counts the pairs that were not
+    /// tapped.
     pub fn offer(&self, pairs: &[(String, String)], passed: &Passed, seconds: f64) {
         for listener in self.all.lock().iter_mut() {
             let most = f64::from(listener.rate);

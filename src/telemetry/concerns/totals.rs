@@ -1,4 +1,4 @@
-//! What a source has counted, of what tells whether its records are usable.
+//! Counts of a source that show whether its records are usable.
 
 use crate::collect::Reason;
 use crate::telemetry::facts::SourceFacts;
@@ -17,7 +17,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Those of a source.
+    /// The counts of a source.
     pub fn of(source: &SourceFacts) -> Totals {
         let c = &source.counters;
         Totals {
@@ -31,7 +31,8 @@ impl Totals {
         }
     }
 
-    /// What was counted since `before`. Partitions that left take their counts along.
+    /// The counts since `before`; none are negative, because partitions that leave take their
+    /// counts along.
     pub fn since(self, before: Totals) -> Totals {
         Totals {
             read: self.read.saturating_sub(before.read),
@@ -44,7 +45,7 @@ impl Totals {
         }
     }
 
-    /// Predictions without an outcome: those that expired, and those whose outcome was implied.
+    /// Predictions given up without an outcome: expired ones, and those whose outcome was implied.
     pub fn given_up(self) -> u64 {
         self.expired + self.implied
     }

@@ -1,4 +1,4 @@
-//! What a row of the table says of its metric.
+//! The columns of the table of metrics.
 
 /// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::AsRefStr)]
@@ -54,7 +54,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Kind.
     pub kind: Kind,
-    /// Determines when it has values, and its common labels.
+    /// The group, which determines when the metric has values, and its common labels.
     pub group: Group,
     /// Unit in words; `1` if dimensionless.
     pub unit: &'static str,

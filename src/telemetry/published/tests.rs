@@ -39,7 +39,7 @@ fn a_source_whose_brokers_do_not_answer_is_of_concern_until_they_do() {
     assert_eq!(published.concerns(), []);
 }
 
-/// The wall clock has no part in it: it may be set ahead, and back.
+/// The wall clock plays no part: it may be set forward and back.
 #[test]
 fn what_was_rejected_counts_for_minutes_of_the_time_since_the_start() {
     let mut published = Published::default();

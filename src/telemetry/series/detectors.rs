@@ -26,7 +26,7 @@ pub(in crate::telemetry) fn of_stream(detector: &DetectorReport, cells: bool) ->
         (Id::DetectorIdle, None, one_if(detector.idle().is_some())),
         (Id::AnytimeEvents, None, bounds.n as f64),
     ];
-    // Bounds of no events say nothing; an alarm begins with none, and so does its end.
+    // Without events the bounds mean nothing; an alarm begins and ends with none.
     if bounds.n > 0 {
         all.push((Id::AnytimeResidualLower, None, bounds.mean.0));
         all.push((Id::AnytimeResidualUpper, None, bounds.mean.1));

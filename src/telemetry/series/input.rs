@@ -32,7 +32,7 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
         families.put(Id::RecordsMoved, &[name, "out"], source.moved_out as f64);
     }
     for (topic, sample) in &facts.wrong_partitions {
-        // Of a few that wait the share says nothing.
+        // The share of only a few waiting outcomes means nothing.
         let share = if sample.is_wrong() {
             sample.share()
         } else {
@@ -75,7 +75,7 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
     }
 }
 
-/// What this process counted of a source.
+/// The counts of a source by this process alone.
 fn counted(source: &SourceFacts) -> SourceCounters {
     source.counters.since(&source.brought)
 }

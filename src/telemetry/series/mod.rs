@@ -1,8 +1,8 @@
 //! Metric samples grouped by the rows of the metric table, and the functions that fill them.
 //!
-//! There are a few hundred samples of the process, which the `prometheus` crate writes. Of streams
-//! and windows there are a hundred thousand, and the crate needs 4 µs for the strings of each.
-//! These are written as lines at once, after the labels that all samples of a window share.
+//! The `prometheus` crate writes the few hundred samples of the process. Streams and windows have a
+//! hundred thousand, and the crate needs 4 µs for the strings of each. So these are written
+//! directly as lines, after the labels that all samples of a window share.
 //!
 //! One file per subject: [`windows`] (streams and windows, under the cap on series), [`detectors`],
 //! [`comparisons`], [`input`] (sources and partitions), [`state`] (engine, checkpoints, alerts) and
@@ -32,10 +32,11 @@ use super::published::{Durations, EVALUATION_BUCKETS};
 pub const LABEL_BYTES_MAX: usize = 128;
 
 /// Most lines of a row for which room is reserved in advance: 40 MB over all rows. Their actual
-/// number is not known then, since the cap on series omits most of them if there are many streams.
+/// number is unknown at that time, because the cap on series omits most of them if there are many
+/// streams.
 const ROOM_LINES_MAX: usize = 4096;
 
-/// Bytes of a value, with what stands around it.
+/// Bytes of a value and its delimiters.
 const VALUE_BYTES: usize = 24;
 
 /// Samples of one stream or window: row, value of the row's own label if any, value.
@@ -48,7 +49,7 @@ pub(super) struct SharedLabels {
 }
 
 impl SharedLabels {
-    /// These labels of the group, in order.
+    /// The labels of a group with these values, in order.
     pub(super) fn new(group: Group, values: &[&str]) -> SharedLabels {
         let mut text = String::new();
         for (name, value) in group.labels().iter().zip(values) {
@@ -61,11 +62,11 @@ impl SharedLabels {
     }
 }
 
-/// Samples by row of the metric table: as those of the `prometheus` crate, or as lines of text.
+/// Samples by row of the metric table: as samples of the `prometheus` crate, or as lines of text.
 pub(super) struct Families {
     samples: Vec<Vec<Sample>>,
     lines: Vec<String>,
-    /// For how many lines of a row there is room from the first on.
+    /// Number of lines for which each row first reserves room.
     reserved: usize,
 }
 
@@ -79,8 +80,8 @@ impl Families {
         }
     }
 
-    /// Makes room for so many lines of each row that has any, up to [`ROOM_LINES_MAX`], so that the
-    /// text of thousands is not moved as it grows.
+    /// Reserves room for this many lines in each row that has any, up to [`ROOM_LINES_MAX`], so
+    /// that long texts are not moved as they grow.
     pub(super) fn reserve_lines(&mut self, lines: usize) {
         self.reserved = lines.min(ROOM_LINES_MAX);
     }
@@ -127,7 +128,7 @@ impl Families {
         {
             write_label(line, name, value);
         }
-        // The comma after the last label.
+        // Removes the comma after the last label.
         line.pop();
         line.push_str("} ");
         write_value(line, value);
@@ -207,7 +208,7 @@ fn write_value(text: &mut String, value: f64) {
     };
 }
 
-/// `name="value",`, escaped as the text format wants.
+/// Writes `name="value",`, escaped as the text format requires.
 fn write_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push_str("=\"");
@@ -261,7 +262,7 @@ pub(super) fn one_if(yes: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// Lines are what the crate writes.
+    /// The lines equal those that the crate writes.
     #[test]
     fn a_line_is_what_the_crate_writes_of_the_same_sample() {
         let names = ["a \"b\"\\", "é\n", "", "class:1", "5m"];

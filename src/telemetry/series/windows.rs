@@ -16,7 +16,7 @@ use crate::stats::evaluation::{Evaluation, ReliabilityCell};
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
-/// How much a series matters.
+/// The importance of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Alerts and verdicts: exported whatever their number.
@@ -59,14 +59,14 @@ pub(in crate::telemetry) fn windows(
 ) -> (usize, usize) {
     let limits = published.limits();
     let mut reports = published.reports();
-    // Stable, so that of equals the first by name comes first.
+    // The sort is stable, so equals stay ordered by name.
     reports.sort_by_key(|r| attention(r));
     let cells = reports.len() <= limits.cell_streams_max;
     let mut all = Vec::new();
     for report in &reports {
         let (id, view) = (&report.id, report.id.view.to_string());
         let mut names = vec![id.model.as_str(), &id.version, &id.segment, &view];
-        // Those of a stream are the first of those of a window.
+        // The labels of a stream are the first of those of a window.
         let labels = |names: &[&str]| SharedLabels::new(Group::Window, names);
         all.push((labels(&names), by_rank(stream_samples(report, cells))));
         for window in &report.windows {
@@ -103,8 +103,8 @@ fn by_rank(samples: Samples) -> [Samples; Rank::ALL.len()] {
     ranks
 }
 
-/// Whose values are exported first, if not all fit: what fires, then what is miscalibrated, then
-/// the rest.
+/// The order in which values are exported if not all fit: firing streams, then miscalibrated ones,
+/// then the rest.
 fn attention(report: &StreamReport) -> u8 {
     let miscalibrated = |w: &WindowReport| w.verdict == Verdict::Miscalibrated;
     match report.alert.state {
@@ -178,7 +178,7 @@ fn recalibration_samples(found: &Recalibration, samples: &mut Samples) {
 fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
     let seconds = |ms: i64| ms as f64 / 1000.0;
     samples.push((Id::Events, None, window.n as f64));
-    // A window that was never judged has no time: 1970 would be the oldest of all.
+    // A window that was never judged has no time: 1970 would be taken for the oldest.
     if window.end_ms != 0 {
         samples.push((Id::WindowStart, None, seconds(window.start_ms)));
         samples.push((Id::WindowEnd, None, seconds(window.end_ms)));
