@@ -60,7 +60,7 @@ struct OneAlert {
 }
 
 impl OneAlert {
-    /// Asks for it; `what` ends the path.
+    /// Sends the request about this alert; `what` ends the path.
     fn ask(&self, what: &str) -> Reply<Value> {
         let path = format!("/api/v1/alerts/{}/{what}", client::encode(&self.alert));
         let said = json!({ "by": self.author.by, "note": self.author.note });
@@ -177,7 +177,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// A matcher of the command line.
+/// Parses a matcher of the command line.
 fn matcher(text: &str) -> Result<Matcher, String> {
     let matcher: Matcher = text.parse()?;
     matcher.possible().map(|()| matcher)
@@ -185,7 +185,7 @@ fn matcher(text: &str) -> Result<Matcher, String> {
 
 type Reply<T> = Result<T, Failure>;
 
-/// Sends a request to a running trueline.
+/// Sends a request to a running trueline, and returns its answer.
 fn ask(at: &Service, method: &str, path: &str, body: &str) -> Reply<Value> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let server = at.server()?;

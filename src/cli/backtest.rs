@@ -139,7 +139,7 @@ fn one(
     Ok(outcome)
 }
 
-/// A, B, …, Z, then by number.
+/// The letter of a configuration: A to Z, then numbers.
 fn letter(i: usize) -> String {
     match u8::try_from(i) {
         Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
@@ -227,8 +227,8 @@ fn rows(policies: &[Policy]) -> Vec<Vec<Cell>> {
     signals.into_iter().map(row).collect()
 }
 
-/// How often, how often it became a page, when first and how long; a dash where the policy has no
-/// such window.
+/// Number of times it fired, number of pages, first time and total duration; dashes if the policy
+/// has no such window.
 fn cells(signal: &Signal, spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 4] {
     let Some(spans) = spans else {
         return ["-", "-", "-", "-"].map(Cell::plain);

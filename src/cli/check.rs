@@ -1,10 +1,10 @@
 //! `trueline check`: finds the problems of a configuration before it runs.
 //!
-//! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys,
-//! types, bounds), the references (names, windows, topics), and the environment (brokers, topics,
-//! directory, address). The last layer changes nothing, and works beside a running service.
-//! `--no-environment` skips it, for CI. `--sample` also reads records of the topics that are there,
-//! and says what they become.
+//! The checks come in layers; each runs only if the previous one found nothing: the text (TOML,
+//! keys, types, bounds), the references (names, windows, topics), and the environment (brokers,
+//! topics, directory, address). The last layer changes nothing, and works beside a running service.
+//! `--no-environment` skips it, for CI. `--sample` also reads records of the existing topics, and
+//! shows how they are decoded.
 
 mod environment;
 
@@ -124,11 +124,11 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// Prints what the records of the topics become, but of sources that cannot be read.
+/// Prints how records of the topics are decoded, without sources that cannot be read.
 fn show_sample(config: &Config, records: u32, unreadable: &BTreeMap<String, &str>) -> Exit {
     let sources = match app::sample::take(config, records, |name| unreadable.contains_key(name)) {
         Ok(sources) => sources,
-        // The file is sound; the option does not go with it.
+        // The file is valid, but the option does not support it.
         Err(AppError::Config(why)) if config.sources.iter().any(|s| s.input == Input::Http) => {
             return exit::fail(Exit::Usage, why);
         }
@@ -146,7 +146,7 @@ fn show_sample(config: &Config, records: u32, unreadable: &BTreeMap<String, &str
     end
 }
 
-/// The requested page about all configurations.
+/// The requested page about the keys of configurations.
 fn page(args: &Args) -> Option<String> {
     if args.reference {
         return Some(reference::markdown());
@@ -157,7 +157,7 @@ fn page(args: &Args) -> Option<String> {
     args.example.then(reference::sample)
 }
 
-/// What follows where the key of a record is its id, and each id counts once.
+/// A note for a source that takes the key of a record as its id, if each id counts once.
 fn key_is_id(source: &SourceOptions) -> Option<String> {
     let within_ms = source.deduplicate_ms?;
     (source.decode.id == Some(IdField::Key)).then(|| {
@@ -214,7 +214,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
     lines.extend(unnamed_outcomes(config));
     lines.extend(expected.map(|e| estimate(config, e)));
     let bound = MemoryBound::of(config);
-    // With a state topic the bound depends on the number of partitions; the last line has it.
+    // With a state topic the bound depends on the number of partitions, and the last line shows it.
     let one = config.state.topic.is_none();
     let each = if one { "" } else { " for one partition" };
     lines.extend(one.then(|| format!(
@@ -248,7 +248,8 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
     lines.join("\n") + "\n"
 }
 
-/// What becomes of events of models that no `[[model]]` names, where a record may name any.
+/// A note that events of other models are rejected, if a record may name a model without a
+/// `[[model]]`.
 fn others(config: &Config) -> Option<String> {
     let watched = config.plan.models.iter().any(|m| m.name == ANY_MODEL);
     let may_come = |s: &SourceOptions| matches!(s.decode.model, FieldOrConst::Field(_));
@@ -257,7 +258,7 @@ fn others(config: &Config) -> Option<String> {
     })
 }
 
-/// Where the order in which outcomes are read decides which one holds.
+/// A note if the order in which outcomes are read decides which one counts.
 fn hidden_outcomes(config: &Config) -> Option<String> {
     let mut joins = config.plan.joins.iter();
     let hides = joins.any(|j| j.repeated == Repeated::Last && !j.revise);
@@ -268,7 +269,7 @@ fn hidden_outcomes(config: &Config) -> Option<String> {
     })
 }
 
-/// The models for which outcomes that name none do not wait.
+/// A note about models for which outcomes that name no model do not wait.
 fn unnamed_outcomes(config: &Config) -> Option<String> {
     let joins = &config.plan.joins;
     let named: BTreeSet<&str> = joins.iter().filter_map(|j| j.model.as_deref()).collect();
@@ -282,7 +283,7 @@ fn unnamed_outcomes(config: &Config) -> Option<String> {
     })
 }
 
-/// A source whose events are posted.
+/// A line about a source of posted events.
 fn posted(config: &Config, source: &SourceOptions) -> String {
     let paths = source.kafka.topics.iter();
     let paths = paths.map(|topic| format!("/v1/events/{topic}"));
@@ -294,8 +295,8 @@ fn posted(config: &Config, source: &SourceOptions) -> String {
     )
 }
 
-/// Whether the links of notifications lead to a name for which this server takes no request. A
-/// proxy before it may ask for another.
+/// A warning if links in notifications lead to a name for which this server refuses requests. A
+/// proxy in front of it may use another name.
 fn refused_links(config: &Config) -> Option<String> {
     let url = &config.notify.external_url;
     let (_, rest) = url.split_once("://")?;
@@ -308,7 +309,7 @@ fn refused_links(config: &Config) -> Option<String> {
     })
 }
 
-/// Where several processes may notify of one stream, each over its own partitions.
+/// A warning if several processes may notify about one stream, each for its own partitions.
 fn shared_alerts(config: &Config) -> Option<String> {
     let state = &config.state;
     let divided = state.topic.is_some() && state.verdicts == Verdicts::Own;
@@ -320,7 +321,7 @@ fn shared_alerts(config: &Config) -> Option<String> {
     })
 }
 
-/// How many series the streams have that are allowed, beside the cap.
+/// The number of series of the allowed streams, and the cap.
 fn series(config: &Config, streams: u64) -> String {
     let windows = config.plan.models.iter().map(|m| m.ladder.windows.len());
     let windows = windows.max().unwrap_or(0);
@@ -339,7 +340,7 @@ fn series(config: &Config, streams: u64) -> String {
     )
 }
 
-/// What streams of this number and rate are expected to take.
+/// The expected memory for this number and rate of streams.
 fn estimate(config: &Config, expected: Expected) -> String {
     let bound = MemoryBound::of(config);
     let Expected { streams, rate } = expected;
@@ -356,7 +357,7 @@ fn estimate(config: &Config, expected: Expected) -> String {
     )
 }
 
-/// The memory of a process whose state is in a topic.
+/// The memory bound of a process whose state is in a topic.
 fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
     let streams = bound.stream_bytes.saturating_mul(bound.streams_max);
     let panes = human(streams.saturating_add(bound.vector_bytes));

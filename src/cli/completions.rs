@@ -1,4 +1,4 @@
-//! `trueline completions`: what a shell completes, from the definitions of the command line.
+//! `trueline completions`: shell completions, from the definitions of the command line.
 
 use super::exit::{self, Exit};
 use clap_complete::Shell;
@@ -17,7 +17,7 @@ pub struct Args {
     pub shell: Shell,
 }
 
-/// Prints them.
+/// Prints the completions.
 pub fn run(args: &Args, mut command: clap::Command) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "trueline", &mut text);

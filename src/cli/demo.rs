@@ -48,7 +48,8 @@ pub struct Args {
     pub show_config: bool,
 }
 
-/// Time until the demo can judge every model: the drift, and two short windows after it.
+/// Time until the demo can judge every model: the start of the drift, and two short windows after
+/// it.
 const LEAST: Duration = Duration::from_secs(45);
 
 /// Runs the demo to its end.

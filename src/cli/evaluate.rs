@@ -43,8 +43,7 @@ pub fn run(args: &Args) -> Exit {
     done.unwrap_or_else(|(exit, why)| exit::fail(exit, why))
 }
 
-/// The sums of plain columns, which are read batch by batch; `None` where the sample is needed as a
-/// whole.
+/// The sums of plain columns, which are read batch by batch; `None` if the whole sample is needed.
 fn stream(args: &Args) -> Result<Option<Sums>, Failure> {
     if !args.as_window {
         return Ok(None);
@@ -93,7 +92,7 @@ fn run_sample(args: &Args) -> Result<Exit, Failure> {
     }
 }
 
-/// Errs where an option needs other events.
+/// Returns an error if an option does not support these events.
 fn check_sample(args: &Args, sample: &FileSample) -> Result<(), Failure> {
     let intervals = args.compare_intervals > 0;
     let maps = args.recalibration.recalibrate.is_some();
@@ -134,7 +133,7 @@ fn grid(args: &Args) -> Grid {
     Grid::new(axis, LEVEL)
 }
 
-/// Before the file is read: the options go together, and a report has a place.
+/// Checks, before the file is read, that the options fit together and that a report can be written.
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |why: String| (Exit::Usage, why);
     args.columns.check().map_err(usage)?;
@@ -174,7 +173,7 @@ fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>, view: View) -> Result<E
     report_scores(args, evaluation, (Raw::Plain(&sample), view), recalibrated)
 }
 
-/// Evaluates events as a window does: by sums over 4096 cells of the axis. They all have the same
+/// Evaluates events by sums over 4096 cells of the axis, as a window does. All events have the same
 /// kind of attribute.
 fn as_window(
     args: &Args,
@@ -196,11 +195,11 @@ fn as_window(
     evaluate(&sums?, &args.options())
 }
 
-/// Clip of the logit axis, and its finest level: those of a model by default.
+/// Clip and finest level of the logit axis: the defaults of a model.
 const CLIP: f64 = 1e-6;
 const LEVEL: u32 = 12;
 
-/// The intervals of other methods, if they are requested, over the cells of ours.
+/// The intervals of other methods over the same cells, if they are requested.
 fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compared> {
     if args.compare_intervals == 0 {
         return None;
@@ -316,7 +315,7 @@ fn run_cells(args: &Args, events: &Events, sample: Option<&Vectors>) -> Result<E
 }
 
 fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, Failure> {
-    // The reader has checked the views.
+    // The views were checked when the file was read.
     let Ok(c) = multiclass::classwise(sample, &args.options()) else {
         return Ok(Exit::Data);
     };

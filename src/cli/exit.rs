@@ -62,10 +62,10 @@ impl Exit {
     }
 }
 
-/// Why a verb fails, with its code.
+/// The failure of a verb: its exit code and reason.
 pub type Failure = (Exit, String);
 
-/// Prints why a verb fails and returns its code.
+/// Prints the reason of a failure and returns the code.
 pub fn fail(exit: Exit, why: impl Display) -> Exit {
     eprint_line(format_args!("error: {why}"));
     exit
@@ -86,7 +86,7 @@ pub fn invalid(problems: &[Problem]) -> Exit {
 static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Prints on standard output. A closed pipe (`| head`) is not a failure; any other, such as a full
-/// disk, is said on standard error, and [`ended`] makes an exit code of it.
+/// disk, is reported on standard error, and [`ended`] turns it into an exit code.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -111,8 +111,8 @@ pub fn print_plain_line(line: impl Display) {
     print_line(printable_lines(&line.to_string()));
 }
 
-/// Prints a line on standard error; control characters of names and values are written out. There
-/// is no place to say that this failed.
+/// Prints a line on standard error; control characters of names and values are written out. A
+/// failure to do so is ignored.
 pub fn eprint_line(line: impl Display) {
     let line = line.to_string();
     let line = printable_lines(&line);
@@ -126,7 +126,7 @@ pub fn lost(written: io::Result<()>) -> Option<io::Error> {
     written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe)
 }
 
-/// The code with which the process ends: an answer that could not be printed was not given.
+/// The exit code of the process: an answer that could not be printed counts as not given.
 pub fn ended(exit: Exit) -> Exit {
     match exit {
         Exit::Ok | Exit::Verdict if LOST.load(Ordering::Relaxed) => Exit::Unavailable,

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Exit {
     show(&file)
 }
 
-/// Whether the argument reads like a file; names of streams have slashes too.
+/// Whether the argument looks like a file; names of streams contain slashes too.
 fn is_a_file(named: &Path) -> bool {
     named.extension().is_some_and(|e| e == "json")
 }

@@ -16,7 +16,7 @@ pub struct Args {
     pub directory: PathBuf,
 }
 
-/// Writes a page for the program and one for each verb.
+/// Writes a page for the program and a page for each verb.
 pub fn run(args: &Args, command: clap::Command) -> Exit {
     let written = std::fs::create_dir_all(&args.directory)
         .and_then(|()| clap_mangen::generate_to(command, &args.directory));

@@ -1,7 +1,7 @@
 //! The command line: one file for each verb.
 //!
 //! The file of a verb holds its arguments (`Args`, with the help text) and `run`, which turns them
-//! into calls of [`crate::app`] and returns an [`Exit`]. No verb has statistics or IO of its own:
+//! into calls of [`crate::app`] and returns an [`Exit`]. No verb has statistics or I/O of its own:
 //! `run` reads from a broker, `replay` from files and ranges of topics, `demo` from a broker that
 //! it starts itself, and all use the same engine.
 //!
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// The ids of a list in what clap prints of an argument for debugging; nothing else tells them.
+    /// The ids in a list of clap's debug output of an argument, the only place that shows them.
     fn ids<'a>(printed: &'a str, list: &str) -> Vec<&'a str> {
         let (_, rest) = printed
             .split_once(&format!(", {list}: ["))
@@ -152,8 +152,7 @@ mod tests {
         inside.split('"').skip(1).step_by(2).collect()
     }
 
-    /// Checks a command and those below it; returns how many references to other arguments it
-    /// found.
+    /// Checks a command and its subcommands; returns the number of references to other arguments.
     fn check(command: &clap::Command) -> usize {
         let of = command.get_name();
         let (mut names, mut known) = (BTreeSet::new(), BTreeSet::new());
@@ -190,7 +189,7 @@ mod tests {
                 }
             }
         }
-        // Required ones come first, and only the last one takes several values.
+        // Required arguments come first, and only the last one takes several values.
         let places: Vec<_> = command.get_positionals().collect();
         assert!(
             places.is_sorted_by_key(|arg| !arg.is_required_set()),
@@ -202,7 +201,7 @@ mod tests {
         references + command.get_subcommands().map(check).sum::<usize>()
     }
 
-    /// clap's own `debug_assert` looks at nothing in a release build, which tests are.
+    /// clap's own `debug_assert` checks nothing in release builds, in which tests run.
     #[test]
     fn the_command_tree_is_valid() {
         let mut command = Cli::command();
@@ -212,7 +211,8 @@ mod tests {
         assert!(references > 20, "{references}");
     }
 
-    /// The names of commands whose help has a line over 100 columns, which a terminal breaks twice.
+    /// The names of commands whose help has a line over 100 columns, which terminals wrap once
+    /// more.
     fn wide(command: &mut clap::Command, found: &mut Vec<String>) {
         let after = [command.get_after_help(), command.get_after_long_help()];
         let after: String = after

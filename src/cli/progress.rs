@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Time between two lines if there is no terminal.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// A bar on a terminal, lines elsewhere.
+/// A bar on a terminal; lines elsewhere.
 pub struct ProgressMeter {
     bar: ProgressBar,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! `trueline evaluate --recalibrate`: recalibrates scores by a map that is fitted to another file.
+//! `trueline evaluate --recalibrate`: recalibrates scores by a map fitted to another file.
 //!
 //! Three maps are fitted to the raw scores of `--fit` and compared on FILE, like the maps of a
 //! window on the next one. Then the chosen map is applied to the scores of FILE, and the result is
@@ -51,7 +51,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Errs where the maps would be fitted to the events that they are judged on.
+    /// Returns an error if the maps would be fitted to the events on which they are judged.
     pub fn check(&self, file: &Path) -> Result<(), String> {
         let Some(fit) = self.fit.as_deref().filter(|fit| is_same(fit, file)) else {
             return Ok(());
@@ -64,12 +64,12 @@ impl Args {
     }
 }
 
-/// Whether two paths are one file, or two of equal content.
+/// Whether two paths are the same file, or files of equal content.
 fn is_same(a: &Path, b: &Path) -> bool {
     if a == b || report_file::is_same(a, b) {
         return true;
     }
-    // Pipes have no length, and what is read of them is gone.
+    // Pipes have no length and can be read only once.
     let length = |path: &Path| {
         let file = path.metadata().ok().filter(|m| m.is_file());
         file.map(|m| m.len())
@@ -97,16 +97,17 @@ fn equal_content(a: &Path, b: &Path) -> io::Result<bool> {
     }
 }
 
-/// Scores whose repetition tells shared events have more decimals than this: a unit in 10⁶.
+/// Only scores with more decimals than this unit (10⁻⁶) can reveal shared events.
 const COARSE: f64 = 1e6;
-/// Distinct scores below which repetitions tell nothing.
+/// Distinct scores at or below which repetitions reveal nothing.
 const DISTINCT_MIN: usize = 64;
 
-/// Why the maps would be fitted to the events that they are judged on, where the rows show it.
+/// The reason, if the rows show that the maps would be fitted to the events on which they are
+/// judged.
 ///
-/// Continuous scores do not repeat by chance, neither within a file nor in another. So where
-/// nearly all long scores of each file are distinct, a score with the same outcome in both files
-/// is the same event. Scores that repeat, such as those of a tree, tell nothing.
+/// Continuous scores do not repeat by chance, neither within a file nor in another. So if nearly
+/// all long scores of each file are distinct, a score with the same outcome in both files is the
+/// same event. Scores that repeat, such as those of a tree, reveal nothing.
 fn shared(fit: &[(f64, bool)], sample: &[(f64, bool)]) -> Option<String> {
     let sorted = |rows: &[(f64, bool)]| {
         let mut bits: Vec<(u64, bool)> = rows.iter().map(|&(z, y)| (z.to_bits(), y)).collect();
@@ -139,17 +140,17 @@ fn shared(fit: &[(f64, bool)], sample: &[(f64, bool)]) -> Option<String> {
     })
 }
 
-/// How scores were recalibrated.
+/// The result of recalibrating scores.
 pub struct Recalibrated {
     /// The maps.
     pub fits: Fits,
-    /// What they bring.
+    /// The gain of each map.
     pub judgement: Judgement,
-    /// The one that was applied.
+    /// The map that was applied, if any.
     pub applied: Option<Method>,
 }
 
-/// Fits and compares the maps, and applies the wanted one to `sample`.
+/// Fits and compares the maps, and applies the requested one to `sample`.
 pub fn apply(
     args: &Args,
     wanted: Recalibrate,
@@ -201,7 +202,7 @@ pub fn apply(
     })
 }
 
-/// The JSON beside the evaluation.
+/// The JSON of the recalibration, which is added to that of the evaluation.
 pub fn json(m: &Recalibrated) -> Value {
     json!({
         "applied": m.applied.map(Method::as_str),
@@ -266,7 +267,7 @@ fn line(out: &mut String, name: &str, m: &Measures, gain: &str) {
 mod tests {
     use super::*;
 
-    /// Events with the scores of a low-discrepancy sequence, from `begin` on.
+    /// Events with the scores of a low-discrepancy sequence, starting at index `begin`.
     fn events(begin: u32, n: u32) -> Vec<(f64, bool)> {
         let score = |i: u32| (f64::from(i) * 0.618_033_988_75).fract();
         (begin..begin + n).map(|i| (score(i), i % 3 == 0)).collect()

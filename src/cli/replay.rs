@@ -153,7 +153,7 @@ fn start(args: &Args) -> Result<(), Exit> {
     }
 }
 
-/// What to do about records that are late, in conflict or refused.
+/// Remedies for records that are late, in conflict or refused.
 pub(super) fn notes(tally: &Tally, input: &range::Args) -> Vec<String> {
     let of = |what| tally.others.get(what).copied().unwrap_or_default();
     let mut notes = Vec::new();
@@ -186,9 +186,8 @@ pub(super) fn notes(tally: &Tally, input: &range::Args) -> Vec<String> {
     notes
 }
 
-/// That half of the records or more do not count, so that verdicts are on a rest that may be
-/// another sample. A configuration may name some of the models only, so those of others are left
-/// out, and so are copies.
+/// A warning if at least half of the records do not count, because verdicts on the rest may concern
+/// another sample. Records of models that are not configured and copies are ignored here.
 pub(super) fn mostly_uncounted(tally: &Tally) -> Option<String> {
     let other_models = Reason::UnknownModel.as_str();
     let of = |what| tally.others.get(what).copied().unwrap_or_default();
@@ -203,7 +202,7 @@ pub(super) fn mostly_uncounted(tally: &Tally) -> Option<String> {
     })
 }
 
-/// Why no record counts.
+/// The message if no record counts.
 pub(super) fn nothing(tally: &Tally, of_topics: bool) -> String {
     if tally.records == 0 {
         let what = if of_topics { "range" } else { "input" };
@@ -217,7 +216,7 @@ pub(super) fn nothing(tally: &Tally, of_topics: bool) -> String {
     )
 }
 
-/// What was replayed.
+/// A title that names what was replayed.
 fn title(args: &Args) -> String {
     let files = args.input.files.iter().chain(&args.input.outcomes);
     let names: Vec<String> = files.take(5).map(|f| f.display().to_string()).collect();
@@ -295,8 +294,8 @@ fn alarm_json(change: &Change) -> Value {
     })
 }
 
-/// What became of all records in one line, and in others what verdicts lack and the first rejected
-/// one.
+/// Counts of all records in one line, followed by lines about gaps in verdicts and the first
+/// rejected record.
 fn summary(tally: &Tally) -> String {
     let mut out = format!("{} records: {} observed", tally.records, tally.observed);
     for (what, count) in &tally.others {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{folder, replace_with};
 
-/// Checks before a long run that a file can be written there, and does not replace an input or a
-/// device; `option` names it in messages.
+/// Checks before a long run that a file can be written at this path, and that it replaces no input
+/// or device; `option` names the option in messages.
 pub fn check<'a>(
     option: &str,
     path: &Path,
@@ -19,7 +19,7 @@ pub fn check<'a>(
             "{option}: {name} is a directory; name a file in it"
         ));
     }
-    // What is renamed over a device or a pipe replaces it.
+    // Renaming a file over a device or a pipe would replace it.
     let is_device = path.metadata().is_ok_and(|m| !m.is_file());
     if path.file_name().is_none() || path == Path::new("-") || is_device {
         return Err(format!("{option}: {name} is no file; name a file"));
@@ -42,7 +42,7 @@ pub fn check<'a>(
     Ok(())
 }
 
-/// Whether two paths lead to one place, also where no file is there yet.
+/// Whether two paths lead to the same place, even if no file exists there yet.
 pub fn is_same(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
         path.canonicalize().or_else(|_| {
@@ -53,7 +53,7 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
     matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Writes the text beside its place, synced, and renames it into place. A link stays, and the file
+/// Writes the text to a synced file beside the target and renames it. A link is kept, and the file
 /// that it leads to is replaced.
 pub fn write(option: &str, path: &Path, text: &str) -> Result<(), String> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());

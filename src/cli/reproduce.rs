@@ -129,7 +129,7 @@ impl Args {
 }
 
 impl Which {
-    /// Its figures and tables.
+    /// The figures and tables of the paper.
     fn jobs(self, effort: &Effort) -> Vec<Job> {
         match self {
             Which::Tcal => tcal::jobs(),
@@ -187,11 +187,11 @@ fn threads(args: &Args) -> usize {
     args.threads.map_or_else(cores, usize::from)
 }
 
-/// Time between two looks at the progress.
+/// Time between two updates of the progress.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Draws all jobs on several threads and shows their tables in order, as soon as those before are
-/// there.
+/// Draws all jobs on several threads, and shows their tables in order as soon as the earlier ones
+/// are ready.
 fn draw(
     jobs: &[Job],
     effort: &Effort,
@@ -243,7 +243,7 @@ fn draw(
     })
 }
 
-/// Writes the pictures and pages that are requested.
+/// Writes the requested pictures and pages.
 fn write(args: &Args, tables: &[Table]) -> Result<(), String> {
     let put = |path: &Path, text: &str| {
         std::fs::write(path, text).map_err(|e| format!("cannot write {} ({e})", path.display()))

@@ -55,23 +55,23 @@ pub fn run(args: &Args) -> Exit {
     started.err().unwrap_or(Exit::Ok)
 }
 
-/// Beyond a limit on the size of files (`ulimit -f`), writes fail from now on, and `/ready` says
-/// so: unhandled, the signal ends the process without a word.
+/// Ignores the signal of a limit on the size of files (`ulimit -f`), which would silently end the
+/// process: writes then fail, and `/ready` says so.
 #[cfg(unix)]
 fn outlive_file_limits() {
     use tokio::signal::unix::{SignalKind, signal};
-    // The handler stays when what waits for the signal is dropped.
+    // The handler stays installed after its stream is dropped.
     drop(signal(SignalKind::from_raw(SIGXFSZ)));
 }
 
-/// Its number on all systems but MIPS.
+/// The number of the signal on all systems but MIPS.
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
 #[cfg(not(unix))]
 fn outlive_file_limits() {}
 
-/// Reloads the configuration at each SIGHUP; the log says with which result.
+/// Reloads the configuration at each SIGHUP; the log has the result.
 #[cfg(unix)]
 async fn reload_on_hangup(reloader: Arc<Reloader>) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -99,7 +99,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
         setup.listen.clone_from(listen);
     }
     setup.start_over = args.from;
-    // What takes long or waits has threads of its own: one is enough for the rest and the signals.
+    // One thread is enough for requests and signals: slow or blocking work has its own threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("http")

@@ -1,4 +1,4 @@
-//! The words of `trueline check --sample`: what the records of the topics become.
+//! The text of `trueline check --sample`: how the records of the topics are decoded.
 
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use crate::report::moment::rfc3339;
 use crate::stats::tolerance::FEW;
 use crate::telemetry::concerns::REJECTED_SHARE;
 
-/// Above this share of outcomes that come too late, a longer maturity is proposed.
+/// Share of outcomes after maturity above which a longer maturity is proposed.
 const LATE_SHARE: f64 = 0.001;
 
-/// Above this share of predictions whose id another one has with other contents, ids name something
-/// else.
+/// Share of predictions with the id of another but other contents, above which ids seem to name
+/// something else.
 const CONFLICT_SHARE: f64 = 0.01;
 
-/// Above this share of scores outside 0 to 1, those within are none either.
+/// Share of scores outside 0 to 1 above which the others are suspect too.
 const OUT_OF_RANGE_SHARE: f64 = 0.01;
 
-/// Above this share of rejected rows the source or its fields are wrong.
+/// Share of rejected rows above which the source or its fields are wrong.
 const REJECTED_MAX: f64 = 0.05;
 
-/// So many mature predictions, or outcomes, say how it is in general.
+/// Number of mature predictions, or of outcomes, that is enough for a conclusion.
 const ENOUGH: u64 = 100;
 
-/// A window of a proposed length holds so many times what is needed.
+/// A proposed window holds this many times the needed events.
 const MARGIN: f64 = 1.25;
 
-/// So many positives have to be expected where none came before outcomes are taken for inverted.
+/// Number of expected positives from which none at all means that outcomes are inverted.
 const EXPECTED: f64 = 20.0;
 
-/// What is said of the sample of a source: the lines to print, and the problems in it.
+/// The text about the sample of a source: the lines to print, and its problems.
 #[derive(Debug, Default)]
 pub struct Words {
-    /// What was seen.
+    /// Observations.
     pub lines: Vec<String>,
-    /// What has to be changed, each with its remedy.
+    /// Problems, each with its remedy.
     pub problems: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
             .push(format!("source {source}: {words_of_all}"));
         return;
     }
-    // Of rare outcomes only the highest percentages are above 1, and the others pass as scores.
+    // If outcomes are rare, only the highest percentages are above 1; the others pass as scores.
     let reason = Reason::ScoreOutOfRange.as_str();
     if let Some((rows, first)) = topic.rejected.get(reason)
         && above(*rows, OUT_OF_RANGE_SHARE)
@@ -125,7 +125,7 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
         ));
         return;
     }
-    // A configuration may name some of the models only.
+    // A configuration may name only some of the models.
     let (rows, said) = are_rejected(&|reason| reason != Reason::UnknownModel.as_str());
     if above(rows, REJECTED_MAX) {
         words.problems.push(format!("source {source}: {said}"));
@@ -177,7 +177,7 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
     }
 }
 
-/// A warning where the tolerance hides errors as large as the scores.
+/// A warning if the tolerance hides errors as large as the scores.
 fn too_lax(lax: &Lax) -> String {
     let Lax {
         model,
@@ -191,7 +191,7 @@ fn too_lax(lax: &Lax) -> String {
     )
 }
 
-/// A warning where no window of a model holds what a verdict needs.
+/// A warning if no window of a model holds the events that a verdict needs.
 fn too_scarce(scarce: &Scarce) -> String {
     let Scarce {
         model,
@@ -225,7 +225,7 @@ fn too_scarce(scarce: &Scarce) -> String {
     )
 }
 
-/// A number for people: whole, or with one decimal below ten.
+/// Formats a number for people: whole, or with one decimal below ten.
 fn rounded(x: f64) -> String {
     match x < 9.95 {
         true => format!("{x:.1}"),
@@ -233,7 +233,7 @@ fn rounded(x: f64) -> String {
     }
 }
 
-/// A warning where scores are rounded so that some of them exclude an outcome.
+/// A warning if scores are rounded so that some of them exclude an outcome.
 fn rounded_to_certain(d: &Decimals) -> Option<String> {
     let all = d.certain + d.few + d.many;
     let many = d.certain > 0 && (d.many == 0 || 100 * d.certain > all);
@@ -247,7 +247,7 @@ fn rounded_to_certain(d: &Decimals) -> Option<String> {
     })
 }
 
-/// Most classes whose outcomes are counted in words.
+/// Most classes whose outcomes are listed.
 const CLASSES_SHOWN: usize = 12;
 
 fn outcomes(facts: &SourceFacts) -> String {
@@ -270,7 +270,7 @@ fn outcomes(facts: &SourceFacts) -> String {
     shown.join(", ")
 }
 
-/// What to do about records of one id that differ.
+/// The remedy for records that share an id but differ.
 pub(super) const CONFLICT: &str = "an id names one prediction: name another field as `fields.id`, \
      or write `deduplicate = false` if the records carry their outcomes";
 
@@ -329,7 +329,7 @@ fn describe_join(join: &JoinFacts, source: &str, words: &mut Words) {
             join.elsewhere, join.matched
         ));
     }
-    // The last delay is that of the largest share.
+    // The last delay covers the largest share.
     if let Some(&enough) = join.delays_ms.last()
         && enough > join.maturity_ms
         && late_share(join) > LATE_SHARE
@@ -344,7 +344,7 @@ fn describe_join(join: &JoinFacts, source: &str, words: &mut Words) {
     }
 }
 
-/// Why no prediction has an outcome. Where outcomes are rejected, that was said.
+/// Explains why no prediction has an outcome. Rejected outcomes were reported before.
 fn describe_unmatched(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     if join.matched > 0 || join.due == 0 || join.cut {
         return;
@@ -362,7 +362,7 @@ fn describe_unmatched(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) 
     ));
 }
 
-/// Whether so few predictions have an outcome that no window would have a verdict.
+/// Reports a problem if so few predictions have an outcome that no window would have a verdict.
 fn describe_coverage(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     let dropped = join.missing == Missing::Drop && !join.cut;
     let few = is_below(facts.coverage_min, join.in_time, join.due);
@@ -390,8 +390,8 @@ fn describe_coverage(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     ));
 }
 
-/// Whether no outcome says anything else than a missing one. Where outcomes are rare and all of
-/// them are sent, that happens by chance.
+/// Reports a problem if all outcomes equal the class of a missing one. If outcomes are rare and all
+/// are sent, that happens by chance.
 fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     let Some(missing) = join.missing.class() else {
         return;
@@ -413,8 +413,8 @@ fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     ));
 }
 
-/// Whether all outcomes are of one class and the scores expect many of the other. If a missing
-/// outcome counts, a class of its own was said.
+/// Reports a problem if all outcomes are of one class and the scores expect many of the other. If a
+/// missing outcome counts as a class, another check covers it.
 fn describe_one_class(facts: &SourceFacts, words: &mut Words) {
     let all: u64 = facts.outcomes.values().sum();
     let missing = facts.join.as_ref().map(|join| join.missing);
@@ -442,15 +442,15 @@ fn describe_one_class(facts: &SourceFacts, words: &mut Words) {
     ));
 }
 
-/// How many of so many outcomes the scores expect to be of the rarer class.
+/// Number of outcomes of the rarer class that the scores expect among this many.
 fn expected(facts: &SourceFacts, outcomes: u64) -> f64 {
     let (n, sum) = (facts.models.values()).fold((0, 0.0), |(n, sum), m| (n + m.0, sum + m.1));
     let mean = sum / n.max(1) as f64;
     mean.min(1.0 - mean) * outcomes as f64
 }
 
-/// The share of the outcomes of due predictions that came after maturity. Young predictions tell
-/// nothing of it: only their early outcomes can be there.
+/// The share of the found outcomes that came after maturity. Outcomes of young predictions count in
+/// the total, but cannot be late yet.
 fn late_share(join: &JoinFacts) -> f64 {
     let found = join.matched.max(1) as f64;
     join.late as f64 / found
@@ -460,7 +460,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// A length of time with two units at most.
+/// Formats a length of time with at most two units.
 fn human(ms: i64) -> String {
     let whole = if ms.unsigned_abs() < 10_000 {
         ms.unsigned_abs()
@@ -472,7 +472,7 @@ fn human(ms: i64) -> String {
     humantime::format_duration(Duration::from_millis(whole)).to_string()
 }
 
-/// The next length that a person would write: full seconds, minutes, or hours, and a quarter more.
+/// A length that is a quarter longer, rounded up to full seconds, minutes or hours.
 fn rounded_up(ms: i64) -> i64 {
     let more = ms.saturating_add(ms / 4);
     let unit = match more {

@@ -1,4 +1,4 @@
-//! The address of a running trueline, for the verbs that ask one.
+//! The address of a running trueline, for the verbs that query one.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// The trueline to ask. An error says what is wrong with its address or configuration file.
-    /// Without a file the token is that of `TRUELINE_TOKEN`.
+    /// The trueline to ask. An error names the fault of its address or configuration file. Without
+    /// a file the token comes from `TRUELINE_TOKEN`.
     pub fn server(&self) -> Result<Server, Failure> {
         let token = std::env::var("TRUELINE_TOKEN").ok();
         let Some(file) = &self.config else {
@@ -46,7 +46,7 @@ impl Service {
     }
 }
 
-/// The exit code for an answer that is not 200, and what to say of it.
+/// The exit code and message for an answer whose status is not 200.
 pub fn refusal(server: &Server, status: u16, body: &str) -> Failure {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let text = |key: &str| answer[key].as_str().unwrap_or("-");
@@ -68,7 +68,7 @@ pub fn refusal(server: &Server, status: u16, body: &str) -> Failure {
     }
 }
 
-/// The answer, unless the process does not judge and says whom to ask.
+/// The answer, or an error if the process does not judge, which says whom to ask.
 pub fn judged(answer: Value) -> Result<Value, Failure> {
     match answer["judges"] == false {
         true => {
@@ -79,12 +79,12 @@ pub fn judged(answer: Value) -> Result<Value, Failure> {
     }
 }
 
-/// The error of a window in an answer.
+/// The error value of a window in an answer.
 pub fn error(window: &Value) -> Option<DecidedError> {
     DecidedError::deserialize(&window["error"]).ok()
 }
 
-/// Where a server that listens there is reached from its machine.
+/// The address at which a local client reaches a server that listens on `listen`.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     match listen.ip().is_unspecified() {
         true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), listen.port()),
@@ -129,7 +129,7 @@ mod tests {
         let of = |text: &str| judged(serde_json::from_str(text).expect("JSON"));
         let none = of(r#"{"judges": false, "hint": "ask the judge", "alerts": []}"#);
         assert_eq!(none, Err((Exit::Unavailable, "ask the judge".to_owned())));
-        // One of an earlier version does not say.
+        // Earlier versions do not say.
         for text in [r#"{"judges": true}"#, r#"{"alerts": []}"#] {
             assert!(of(text).is_ok(), "{text}");
         }

@@ -163,7 +163,7 @@ fn export(directory: &Path, file: &Path) -> Done {
 }
 
 fn import(file: &Path, directory: &Path) -> Done {
-    // Before a directory is made for it.
+    // Checked before the directory is created.
     if let Err(error) = File::open(file) {
         let why = format!("cannot open {} ({error}); check the path", file.display());
         return Err((Exit::NoInput, why));
@@ -343,7 +343,7 @@ fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
     }
 }
 
-/// Event time up to which a model is sealed; the earliest there is where nothing is.
+/// Event time up to which a model is sealed; the earliest possible time means that nothing is.
 fn sealed_until(ms: i64) -> String {
     match ms {
         i64::MIN => "nothing".to_owned(),

@@ -23,11 +23,11 @@ use crate::report::table::printable;
 use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 
-/// What lies in one partition of the topic.
+/// The contents of one partition of the topic.
 #[derive(Default)]
 struct StatePartition {
     partition: i32,
-    /// The last claim to judge.
+    /// The last claim of a judge.
     judge: Option<Claim>,
     reports: Vec<PartitionReport>,
     strange: Vec<String>,
@@ -94,7 +94,7 @@ fn read_partition(
     while let Some(step) = reader.step()? {
         let Step::Record(owned) = step else { continue };
         let r = owned.record();
-        // No value of a checkpoint is empty: an empty one deletes its key.
+        // Values of checkpoints are never empty: an empty value deletes its key.
         let value = (!r.payload.is_empty()).then_some(r.payload);
         let key = r.key.unwrap_or_default();
         if key == judge_key.as_bytes() {
@@ -233,7 +233,7 @@ fn content(found: &FoundCheckpoint) -> String {
     )
 }
 
-/// What is said of a partition whose log ended here, before what was read of it.
+/// A note for a partition whose log ended at `end`, before the offset up to which it was read.
 pub(super) fn unread(end: i64) -> String {
     format!(" (not read: its log ended at {end}; see `on_truncated`)")
 }

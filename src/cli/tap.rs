@@ -33,7 +33,7 @@ pub struct Args {
     pub count: Option<u64>,
 }
 
-/// Prints until the count is reached, the service ends, or Ctrl-C.
+/// Prints pairs until the count is reached, the service ends, or Ctrl-C.
 pub fn run(args: &Args) -> Exit {
     match listen(args) {
         Ok(()) => Exit::Ok,
@@ -45,7 +45,7 @@ fn listen(args: &Args) -> Result<(), Failure> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let server = args.service.server()?;
     let mut printed = 0;
-    // The service closes every connection after some minutes; then the next one is opened.
+    // The service closes every connection after some minutes; then a new one is opened.
     loop {
         let mut reply = server.open(&path(args)).map_err(unavailable)?;
         if reply.status != 200 {

@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// Rows that fit on the terminal; on one of unknown height, rows that fit on 24 lines.
+/// Rows that fit on the terminal; if its height is unknown, rows that fit on 24 lines.
 fn height() -> usize {
     let lines = std::env::var("LINES").ok().and_then(|n| n.parse().ok());
     lines.unwrap_or(24usize).saturating_sub(4).max(1)
@@ -106,8 +106,8 @@ fn height() -> usize {
 
 /// One window of one stream, as a row with its sort key.
 struct Row {
-    /// State of the stream's alert, verdict, lower end of the interval, negated p-value: the worst
-    /// is greatest.
+    /// State of the stream's alert, verdict, lower end of the interval, negated p-value. The worst
+    /// row has the greatest value.
     badness: (u8, u8, f64, f64),
     cells: Vec<Cell>,
 }
@@ -182,7 +182,7 @@ fn row(stream: &Value, window: &Value, now_ms: i64) -> Row {
     }
 }
 
-/// Age of the newest data of the verdict, by the clock of this machine.
+/// Age of the newest data of the verdict, by this machine's clock.
 fn age(window: &Value, now_ms: i64) -> String {
     let end_ms = window["end_ms"].as_i64().unwrap_or(0);
     if end_ms == 0 {

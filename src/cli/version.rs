@@ -1,11 +1,11 @@
-//! What `--version` says: enough for a report of a fault, and to know whether a state can be read.
+//! The text of `--version`: enough for a bug report, and to know whether a state can be read.
 
 use std::sync::LazyLock;
 
 use crate::config::TLS_BUILT;
 use crate::store::{checkpoint, format};
 
-/// Version, commit if the build knew it, features and formats.
+/// Version, commit if known to the build, features and formats.
 static LONG: LazyLock<String> = LazyLock::new(|| {
     let commit = option_env!("TRUELINE_COMMIT");
     let tls = if TLS_BUILT { "yes" } else { "no" };

@@ -295,8 +295,7 @@ mod tests {
         source
     }
 
-    /// The rules that hold after the last entry of a story of (minutes since the previous entry,
-    /// source).
+    /// The rules that hold at the end of a story of (minutes since the previous entry, source).
     fn rules(story: &[(i64, SourceFacts)]) -> Vec<&'static str> {
         let mut history = CountHistory::default();
         let (mut now, mut last) = (0, Vec::new());

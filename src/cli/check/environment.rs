@@ -1,4 +1,4 @@
-//! The last layer of `check`: what the machine and the servers say. It changes nothing.
+//! The last layer of `check`: the machine and the servers. It changes nothing.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -17,21 +17,21 @@ use crate::notify::{Kind, SinkOptions};
 use crate::registry::RegistryOptions;
 use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 
-/// What the environment lacks.
+/// The result of the last layer.
 pub(super) struct Found {
     /// The problems. Each message names the section and the remedy.
     pub faults: Vec<String>,
-    /// Names of the sources of which no sample can be read, and why.
+    /// Sources whose records cannot be sampled, with the reason.
     pub unreadable: BTreeMap<String, &'static str>,
 }
 
-/// Looks for the problems of the environment.
+/// Checks the environment.
 pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     let sources = config.sources.iter();
     let sources = sources.filter(|s| s.input == Input::Kafka);
-    // One that judges what others count reads no source.
+    // A process that judges what others count reads no source.
     let judges = config.state.topic.is_some() && config.state.verdicts == Verdicts::All;
-    // Side by side: a broker that is away is waited for once, not once a source.
+    // In parallel, so that an unreachable broker is waited for once and not once per source.
     let probed: Vec<Probed<'_>> = std::thread::scope(|scope| {
         let probes = sources.map(|s| scope.spawn(move || brokers(s, judges, timeout)));
         let probes: Vec<_> = probes.collect();
@@ -49,7 +49,7 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     let mut faults: Vec<String> = probed.into_iter().flat_map(|p| p.faults).collect();
     faults.dedup();
     faults.extend(sinks);
-    // First: what the client says of such a file does not name it.
+    // These come first, because the client's own message does not name the file.
     faults.splice(0..0, config.unreadable_files());
     faults.extend(registry);
     faults.extend(directory(&config.state.directory));
@@ -66,7 +66,8 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     Found { faults, unreadable }
 }
 
-/// Why no sample of a source can be read, if so. Records of JSON are decoded without their schema.
+/// Why the records of a source cannot be sampled, if so. JSON records are decoded without their
+/// schema.
 fn unread(source: &SourceOptions, readable: bool, registry: bool) -> Option<&'static str> {
     match (readable, registry) {
         (false, _) => Some("its topics cannot be read"),
@@ -88,7 +89,7 @@ fn is_trueline(config: &Config) -> bool {
         .is_ok_and(|(status, said)| status == 200 && said.contains("\ntrueline_build_info{"))
 }
 
-/// What the state directory holds that a start with this configuration would not use.
+/// The parts of the stored state that a start with this configuration would not use.
 pub(super) fn left_behind(config: &Config) -> Vec<String> {
     let directory = &config.state.directory;
     let Ok(Some(loaded)) = store::load_checked(directory) else {
@@ -129,8 +130,8 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
     lines
 }
 
-/// Partitions that a start would leave unread, because their logs were found shorter than what had
-/// been read of them.
+/// Partitions that a start would leave unread, because their logs ended before the offset up to
+/// which they were read.
 fn unread_partitions(config: &Config, snapshot: &Snapshot) -> Vec<String> {
     let unread = snapshot.partitions.states().filter_map(|p| {
         let (end, topic) = (
@@ -150,7 +151,7 @@ fn unread_partitions(config: &Config, snapshot: &Snapshot) -> Vec<String> {
     unread.collect()
 }
 
-/// What the brokers say of a source.
+/// The result of asking the brokers about a source.
 struct Probed<'a> {
     source: &'a SourceOptions,
     faults: Vec<String>,
@@ -184,7 +185,7 @@ fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_
     }
 }
 
-/// What the brokers say of the topics that receive alerts.
+/// Problems of the topics that receive alerts.
 fn sinks(config: &Config, timeout: Duration) -> Vec<String> {
     let mut sources = config.sources.iter();
     let Some(source) = sources.find(|s| s.input == Input::Kafka) else {
@@ -202,7 +203,7 @@ fn sinks(config: &Config, timeout: Duration) -> Vec<String> {
             ..source.kafka.clone()
         };
         let problems = kafka::probe_of_sink(&options, timeout).problems.into_iter();
-        // What else is wrong, the sources have said.
+        // The sources report all other problems.
         let of_topic =
             |e: &KafkaError| matches!(e, KafkaError::Topic { .. } | KafkaError::Denied { .. });
         let problems = problems.filter(of_topic);
@@ -212,7 +213,7 @@ fn sinks(config: &Config, timeout: Duration) -> Vec<String> {
     written.flat_map(ask).collect()
 }
 
-/// What is wrong with the topics that keep state and exist; a missing one is created at the start.
+/// Problems of the existing topics that keep state; a missing one is created at the start.
 fn state_topics(config: &Config) -> Vec<String> {
     let Some((options, state_topic)) = config.moving() else {
         return Vec::new();
@@ -234,18 +235,18 @@ fn state_topics(config: &Config) -> Vec<String> {
     named.collect()
 }
 
-/// What is asked of a topic on which a process keeps state.
+/// Requirements on a topic on which a process keeps state.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     topic: String,
     /// Whether a judge follows it.
     followed: bool,
-    /// How many partitions it has to have, if that is said.
+    /// How many partitions it must have, if that is configured.
     judge_partitions: Option<i32>,
 }
 
 /// The topics of a process whose partitions may move. A worker for several judges writes to the
-/// state topic and to that of the judges; one of these judges needs no right on the state topic.
+/// state topic and to that of the judges; a judge of several needs no access to the state topic.
 fn asked(config: &Config, state_topic: &str) -> Vec<Asked> {
     let (verdicts, judge_partitions) = (config.state.verdicts, config.state.judge_partitions);
     let state = Asked {
@@ -267,7 +268,7 @@ fn asked(config: &Config, state_topic: &str) -> Vec<Asked> {
     }
 }
 
-/// Whether the configured schema registry responds as one.
+/// The problem if the configured schema registry does not respond as one.
 fn registry(config: &Config, timeout: Duration) -> Option<String> {
     let options = config.registry.as_ref()?;
     let options = RegistryOptions {
@@ -278,8 +279,8 @@ fn registry(config: &Config, timeout: Duration) -> Option<String> {
     Some(format!("[registry] url: {fault}"))
 }
 
-/// Whether a file can be created in the state directory, or in its nearest ancestor that exists, so
-/// that the check leaves nothing behind.
+/// The problem if no file can be created in the state directory or in its nearest existing
+/// ancestor. Leaves nothing behind.
 fn directory(state: &Path) -> Option<String> {
     let there = state
         .ancestors()
@@ -291,7 +292,7 @@ fn directory(state: &Path) -> Option<String> {
     let trial = there.join(format!(".trueline-check-{}", std::process::id()));
     let made = std::fs::File::create_new(&trial);
     if made.is_ok() {
-        // A file that stays would do no harm: snapshots have other names.
+        // A file left behind would do no harm: snapshots have other names.
         let _ = std::fs::remove_file(&trial);
     }
     made.err().map(|error| {
@@ -302,8 +303,8 @@ fn directory(state: &Path) -> Option<String> {
     })
 }
 
-/// Whether another version wrote the state, so that a start would refuse it: the question before an
-/// upgrade. Other faults of files are left to the start, since a running process may be replacing
+/// The problem if another version wrote the state, so that a start after an upgrade would refuse
+/// it. Other faults of files are left to the start, because a running process may be replacing
 /// them.
 fn state_format(config: &Config) -> Option<String> {
     if config.state.topic.is_some() {

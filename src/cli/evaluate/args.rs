@@ -48,10 +48,10 @@ undecided sample of single scores then ends with 0.";
 /// Replicates of the paper's procedure, as in its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
 
-/// What `--smoothness` is by default.
+/// Default of `--smoothness`.
 pub const SMOOTHNESS: f64 = 1.0;
 
-/// What `--kernel-events` is by default.
+/// Default of `--kernel-events`.
 pub const KERNEL_EVENTS: u32 = 4000;
 
 /// How the adaptive test runs.
@@ -127,7 +127,7 @@ pub enum Discrete {
     Off,
 }
 
-/// Which probabilities of the file are tested.
+/// The probabilities of the file that are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileView {
     /// One score per event.
@@ -320,7 +320,7 @@ impl ColumnArgs {
         self.score.as_deref().unwrap_or("score")
     }
 
-    /// Errs where one column is to be two things, or the scores are named twice.
+    /// Returns an error if one column is named for two purposes, or if scores are named twice.
     pub(super) fn check(&self) -> Result<(), String> {
         let classes: Vec<(String, String)> = self.classes.iter().map(|c| class_column(c)).collect();
         if let (Some(list), false) = (&self.score, classes.is_empty()) {
@@ -356,7 +356,7 @@ impl ColumnArgs {
     }
 }
 
-/// A number that fits; otherwise `what` says which would.
+/// Parses a number and checks it; `what` describes valid ones in the error.
 fn number(text: &str, fits: impl Fn(f64) -> bool, what: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|x| fits(*x));
     number.ok_or_else(|| format!("give a number {what}"))
@@ -398,7 +398,7 @@ impl Args {
         self.given.iter().any(|given| given == id)
     }
 
-    /// The sampling rates; the parser has checked them.
+    /// The sampling rates, already checked by the parser.
     pub(super) fn sampling(&self) -> Sampling {
         Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()
     }

@@ -22,9 +22,9 @@ use std::path::Path;
 
 /// The events to test.
 pub enum FileSample {
-    /// Single scores, and what they are.
+    /// Single scores, and the view that they belong to.
     Scores(Vec<(f64, bool)>, View),
-    /// The same with weights.
+    /// Single scores with weights.
     Weighted(Vec<WeightedEvent>, View),
     /// Scores of one class, with clusters.
     Clustered(Vec<(f64, bool, Bucket)>),
@@ -55,7 +55,7 @@ pub fn read(args: &Args, path: &Path) -> Result<FileSample, Failure> {
     view(args, path, table)
 }
 
-/// Adds the events of a file of plain columns to sums, batch by batch; `None` of other files.
+/// Adds the events of a file of plain columns to sums, batch by batch; `None` for other files.
 #[cfg(feature = "columnar")]
 pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, Failure> {
     let fault = |e: &dyn std::fmt::Display| (Exit::Data, e.to_string());
@@ -68,7 +68,7 @@ pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, Failure> {
     while let Some((scores, labels)) = plain.advance().map_err(|e| fault(&e))? {
         for (&z, &y) in scores.iter().zip(labels) {
             positive |= y;
-            // The reader has checked that it is a score.
+            // Valid scores were checked by the reader.
             let score = Score::new(z).map_err(|_| fault(&"not a score"))?;
             let event = Scored::new(sampling.carry(score), y);
             sums.observe_one(event).map_err(|_| fault(&FULL))?;
@@ -88,7 +88,7 @@ pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, Failure> {
     Ok(None)
 }
 
-/// Said where sums would overflow.
+/// The message for sums that would overflow.
 #[cfg(feature = "columnar")]
 const FULL: &str = "more events than one window can count; split the file";
 
@@ -172,11 +172,11 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, Failure> {
     }
 }
 
-/// Scores with whether what they are of happened.
+/// Scores, each with whether its event happened.
 type Scores = Vec<(f64, bool)>;
 
-/// The scores of a view of single scores. Without one, two classes are judged by the second, as
-/// columns of `predict_proba` are, and more by the top label.
+/// The scores of a view of single scores. Without a view, two classes use the probability of the
+/// second, as in the columns of `predict_proba`, and more use the top label.
 fn project(
     path: &Path,
     sample: &Vectors,
@@ -227,7 +227,7 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, Failure> {
     table
 }
 
-/// Errs where the label of `--positive` never occurs.
+/// Returns an error if the label of `--positive` never occurs.
 fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), Failure> {
     let positive = match table {
         Table::Scores(Sample::Plain(sample)) => sample.iter().any(|e| e.1),
@@ -241,10 +241,10 @@ fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), Failure> 
     }
 }
 
-/// Smaller files are read before a bar could be seen.
+/// Size below which a file is read before a bar could be seen.
 const SHOWN_FROM_BYTES: u64 = 8 << 20;
 
-/// A bar, if standard error is a terminal.
+/// A progress bar, if standard error is a terminal.
 fn progress(bytes: u64) -> ProgressBar {
     if bytes < SHOWN_FROM_BYTES {
         return ProgressBar::hidden();

@@ -1,5 +1,5 @@
-//! What the papers have beside the product's own tests: `--test`, `--estimators`, and the kernel
-//! test of weighted events.
+//! Tests and estimators of the papers beside the product's own: `--test`, `--estimators`, and the
+//! kernel test of weighted events.
 
 use super::args::{Args, FileView, KERNEL_EVENTS, Method, OtherTest, SMOOTHNESS};
 use super::input::FileSample;
@@ -69,7 +69,7 @@ fn usage(test: tests::Test, why: &str) -> Exit {
     exit::fail(Exit::Usage, format_args!("--test {} {why}", test.name()))
 }
 
-/// Errs where an option would be left out without a word, whatever the file has.
+/// Returns an error if an option would be silently ignored, whatever the file contains.
 pub fn check_options(args: &Args) -> Result<(), String> {
     let smooth =
         |test: OtherTest| !matches!(test, OtherTest::SplittingAdaptive | OtherTest::Consistency);
@@ -127,7 +127,7 @@ pub fn check_options(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Arguments of the evaluation of single scores, by id and as they are written.
+/// Arguments of the evaluation of single scores: id and option.
 const OF_SCORES: [(&str, &str); 8] = [
     ("tolerance", "--tolerance"),
     ("decide_by", "--decide-by"),
@@ -139,7 +139,7 @@ const OF_SCORES: [(&str, &str); 8] = [
     ("discrete", "--discrete"),
 ];
 
-/// Whether the requested test or view uses one of them.
+/// Whether the requested test or view uses an argument of single scores.
 fn is_used(args: &Args, id: &str) -> bool {
     match (args.test, args.view) {
         (Some(OtherTest::Composite), _) => id == "tolerance",
@@ -155,8 +155,8 @@ fn is_used(args: &Args, id: &str) -> bool {
     }
 }
 
-/// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else
-/// be left out without a word.
+/// Returns an error if the sample does not support `--estimators` or `--kernel-bootstrap`, which
+/// would otherwise be silently ignored.
 pub fn check(args: &Args, sample: &FileSample) -> Result<(), Failure> {
     let weights = "does not support weights: drop the option or the column weight";
     let is_weighted = matches!(
@@ -174,7 +174,7 @@ pub fn check(args: &Args, sample: &FileSample) -> Result<(), Failure> {
         }
         _ => None,
     };
-    // Without the kernel view it is refused before.
+    // Without the kernel view the option is refused earlier.
     let of_bootstrap = (is_weighted && args.kernel_bootstrap != 0).then_some(weights);
     let found = [
         ("--estimators", of_estimators),
@@ -223,7 +223,7 @@ pub fn weighted_kernel(
     args.exit(e.reject)
 }
 
-/// The answer to a kernel test of one event.
+/// The failure of a kernel test of one event.
 pub fn too_few() -> Exit {
     exit::fail(
         Exit::Data,

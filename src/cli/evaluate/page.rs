@@ -1,4 +1,4 @@
-//! `trueline evaluate --report`: the page of what was found.
+//! `trueline evaluate --report`: writes the page of the results.
 
 use super::args::Args;
 use crate::cli::exit::{Exit, Failure};
@@ -11,15 +11,15 @@ use crate::stats::recalibration::{Cut, Fits, Judgement, Point};
 use crate::stats::rng::Rng;
 use crate::stats::view::View;
 
-/// Events without the attribute that maps do not support.
+/// Events without the attributes that maps do not support.
 pub enum Raw<'a> {
-    /// Scores and outcomes; they may be recalibrated.
+    /// Scores and outcomes, which may be recalibrated.
     Plain(&'a [(f64, bool)]),
-    /// With weights.
+    /// Weighted events.
     Weighted(&'a [(f64, bool, f64)]),
-    /// With clusters.
+    /// Clustered events.
     Clustered(&'a [(f64, bool)]),
-    /// Only cells are known.
+    /// Sums over cells only.
     Cells,
 }
 
@@ -85,7 +85,7 @@ pub fn scores(
     write(args, || evaluation::page(e, &sample))
 }
 
-/// Maps of a random half, judged on the other; `None` where a half is empty.
+/// Maps fitted to a random half and judged on the other; `None` if a half is empty.
 fn halves(args: &Args, sample: &[(f64, bool)]) -> Option<(Fits, Judgement)> {
     let mut rng = Rng::new(args.seed);
     let (fit, rest): (Vec<_>, Vec<_>) = sample.iter().partition(|_| rng.uniform() < 0.5);

@@ -10,7 +10,7 @@ use crate::monitor::Engine;
 use crate::report::page::replay::{ChangeLine, StreamPart, page};
 use crate::telemetry::history::History;
 
-/// Changes of one stream that are kept; the oldest go first.
+/// Most changes to keep of one stream; the oldest are dropped first.
 const CHANGES_MAX: usize = 60;
 
 /// The changes of alerts during a replay, by stream.
@@ -24,7 +24,7 @@ struct StreamChanges {
 }
 
 impl Changes {
-    /// Takes a change of a stream's alert or detector; what windows say is in the history.
+    /// Takes a change of a stream's alert or detector; the history has the verdicts of windows.
     pub fn take(&mut self, change: &Change) {
         if !matches!(
             change.step,

@@ -36,7 +36,7 @@ fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
     assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
 }
 
-/// What is said of a topic of 5000 rows if so many are rejected, for these reasons.
+/// The text about a topic of 5000 rows with this many rejected for these reasons.
 fn rejecting(reasons: &[(&'static str, u64)]) -> Words {
     let rejected: u64 = reasons.iter().map(|(_, rows)| rows).sum();
     let first =
@@ -72,7 +72,7 @@ fn a_twentieth_of_the_rows_being_rejected_is_a_problem_and_a_hundredth_a_warning
     let said = "source s: 1600 of 5000 rows of topic t are rejected; first malformed";
     assert_eq!(many.problems, [said]);
     assert!(!any(&many));
-    // Records of other models are left out, unless they are most.
+    // Records of other models are ignored, unless they are the majority.
     let others = rejecting(&[("unknown_model", 2400), ("malformed", 50)]);
     assert!(others.problems.is_empty() && !any(&others), "{others:?}");
     let said = "source s: 2600 of 5000 rows of topic t are rejected; first unknown_model";
@@ -162,9 +162,9 @@ fn positives_alone_that_are_dropped_where_missing_are_a_problem() {
     assert!(said.contains("`on_missing = \"negative\"`"), "{said}");
     assert!(problems(5000, 2500, Missing::Drop).is_empty());
     assert!(problems(5000, 14, Missing::Class(0)).is_empty());
-    // Of so few it may be chance.
+    // With so few it may be chance.
     assert!(problems(99, 14, Missing::Drop).is_empty());
-    // Those in another partition are not joined: that comes first.
+    // Outcomes in another partition are not joined, which is reported first.
     let mut facts = joined(5000, 14, Missing::Drop);
     facts.join.as_mut().expect("given").elsewhere = 14;
     let problems = describe(&facts).problems;
@@ -188,7 +188,7 @@ fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
     assert!(said.contains("`outcome_map` is inverted"), "{said}");
     assert!(problems(14, &[(0, 407), (1, 1)], 0.002).is_empty());
     assert!(problems(14, &[(0, 99)], 0.002).is_empty());
-    // Where all are sent, none of what is rare may be among them.
+    // If all outcomes are sent, there may be no rare one among them.
     assert!(problems(5000, &[(0, 5000)], 0.0002).is_empty());
     assert_eq!(problems(5000, &[(0, 5000)], 0.2).len(), 1);
 }
@@ -207,7 +207,7 @@ fn outcomes_of_one_class_where_the_scores_expect_both_are_a_problem() {
     assert!(said.contains("`on_missing = \"negative\"`"), "{said}");
     let said = &problems(Missing::Drop, 0, 408, 0.7)[0];
     assert!(said.contains("`outcome` names another field"), "{said}");
-    // By chance, too few, or what a missing outcome adds.
+    // By chance, too few, or a class that a missing outcome adds.
     assert!(problems(Missing::Drop, 0, 408, 0.01).is_empty());
     assert!(problems(Missing::Drop, 1, 99, 0.7).is_empty());
     assert!(problems(Missing::Class(0), 1, 408, 0.7).is_empty());

@@ -1,4 +1,4 @@
-//! Silences, acknowledgements and what was notified, on the way through an exported file.
+//! Silences, acknowledgements and past notifications in an exported file.
 
 use std::fs;
 use std::io;
@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::notify::journal::{Entry, State};
 use crate::notify::{AlertJournal, JOURNAL, journal};
 
-/// What a directory knows of alerts, if it knows anything. As a start does, this leaves out lines
-/// that cannot be read; `state inspect` counts them.
+/// The alert data of a directory, if it has any. Like a start, this leaves out lines that cannot be
+/// read; `state inspect` counts them.
 pub(super) fn export(directory: &Path) -> io::Result<Option<Box<RawValue>>> {
     let bytes = match fs::read(directory.join(JOURNAL)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -20,8 +20,8 @@ pub(super) fn export(directory: &Path) -> io::Result<Option<Box<RawValue>>> {
     Ok(Some(serde_json::value::to_raw_value(&state)?))
 }
 
-/// Writes it to a directory that knows nothing of alerts. One that does keeps what it knows, which
-/// is newer: `state reset` leaves it there.
+/// Writes the exported alert data to a directory that has none. A directory that has some keeps it,
+/// because it is newer: `state reset` leaves it there.
 pub(super) fn import(directory: &Path, exported: &RawValue) -> Result<(), String> {
     let state: State = serde_json::from_str(exported.get()).map_err(|e| e.to_string())?;
     if directory.join(JOURNAL).exists() {
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(copy.state().undelivered.len(), 1);
         let again = export(there.path()).unwrap().expect("it has some");
         assert_eq!(again.get(), exported.get());
-        // What a directory knows of its own stays.
+        // The directory's own data stay.
         journal.append(&silence(2), true).unwrap();
         import(here.path(), &exported).unwrap();
         let (kept, _) = AlertJournal::open(here.path()).unwrap();

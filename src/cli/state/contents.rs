@@ -6,7 +6,7 @@ use crate::store::{event_log, history};
 use std::fs;
 use std::path::Path;
 
-/// What a start cannot read of a file, if anything.
+/// The part of a file that a start cannot read, if any, in words.
 pub(super) fn damage(file: &FileReport) -> Option<String> {
     of(file.role, &file.path)
 }

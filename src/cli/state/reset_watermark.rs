@@ -1,5 +1,5 @@
-//! `trueline state reset-watermark`: sets event time back to a moment, in the snapshot, in what
-//! people were notified of, and in the history.
+//! `trueline state reset-watermark`: sets event time back in the snapshot, the journal of
+//! notifications and the history.
 
 use std::io;
 use std::path::Path;
@@ -63,8 +63,8 @@ pub(super) fn run(directory: &Path, to: Option<&str>) -> Result<String, Failure>
     ))
 }
 
-/// Cuts what people were notified of, and the history, at this time; answers how many alerts and
-/// points lay after it.
+/// Cuts the journal of notifications and the history at this time. Returns how many alerts and
+/// points were later.
 fn cut_others(directory: &Path, to_ms: i64) -> io::Result<(usize, usize)> {
     let mut cut = (0, 0);
     if directory.join(JOURNAL).exists() {
