@@ -5,7 +5,7 @@ use crate::judge::ComparisonReport;
 use crate::stats::sequential::Difference;
 use serde_json::{Value, json};
 
-/// What an interval says of the challenger: `better`, `worse` or `undecided`.
+/// The verdict of an interval on the challenger: `better`, `worse` or `undecided`.
 pub fn verdict(d: &Difference) -> &'static str {
     if d.upper < 0.0 {
         "better"

@@ -1,4 +1,4 @@
-//! What a detector says as JSON: evidence, alarm and confidence sequences.
+//! The report of a detector as JSON: evidence, alarm and confidence sequences.
 
 use crate::judge::DetectorReport;
 use crate::judge::detector_report::{WAITS, bet_words, kind};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
 pub fn json(r: &DetectorReport) -> Value {
     let bounds = &r.bounds;
-    // Bounds of no events say nothing; an alarm begins with none, and so does its end.
+    // Without events the bounds mean nothing; an alarm begins and ends with none.
     let seen = (bounds.n > 0).then_some(bounds);
     let bins = bounds.bins.iter().map(|b| {
         json!({
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(words["since_ms"], *first_ms);
         assert_eq!(words["until_ms"], first_ms + HOUR_MS);
         assert_eq!(words["why"], WAITS);
-        // At every pane from then on, until the maturity is over.
+        // The note appears at every pane from then until the maturity is over.
         assert_eq!(waiting.count() as i64, (alarm.0 - first_ms) / 60_000);
         assert_eq!(alarm.0 - first_ms, HOUR_MS);
     }

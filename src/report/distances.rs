@@ -1,10 +1,9 @@
-//! The distances from calibration: the key `distances` of an evaluation's JSON, where measures that
-//! were not wanted are null, and the lines below its text.
+//! The distances from calibration: the key `distances` of an evaluation's JSON, in which measures
+//! not requested are null, and the lines below its text.
 //!
-//! Every measure is on the scale of scores. `error` is how far a value may be off that of the raw
-//! scores because cells stood for them (0 where they did not); `low` and `high` are proved ends;
-//! `sampling_95` is how far n events may be from their law with 95 % certainty on each side,
-//! whatever the law.
+//! Every measure is on the scale of scores. `error` bounds the difference from the value of the raw
+//! scores if cells stand for them (0 otherwise). `low` and `high` are proven bounds. `sampling_95`
+//! is how far n events may be from their law with 95 % certainty on each side, whatever the law.
 
 use super::text::p;
 use crate::stats::distance::{Distances, sandwich};
@@ -46,7 +45,7 @@ pub fn json(d: &Distances, n: u64) -> Value {
     })
 }
 
-/// The lines below the text of an evaluation: one a measure, each ending in a newline.
+/// The lines below the text of an evaluation: one per measure, each ending in a newline.
 pub fn text(d: &Distances) -> String {
     let mut out = String::from("\ndistance from calibration\n");
     let plus = |error: f64| {

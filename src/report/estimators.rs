@@ -1,4 +1,4 @@
-//! The papers' other estimators: what `trueline evaluate --estimators` adds, as JSON and as text.
+//! The papers' other estimators, which `trueline evaluate --estimators` adds, as JSON and as text.
 
 use super::text::p;
 use crate::stats::distance::binned::Binned;
@@ -11,13 +11,13 @@ use std::fmt::Write;
 pub struct OfScores {
     /// Debiased squared ℓ2 error over 15 cells (Kumar, Liang, Ma 2019).
     pub debiased_l2: f64,
-    /// The same over distinct scores; `None` where none repeats.
+    /// Debiased squared ℓ2 error over distinct scores; `None` if no score repeats.
     pub debiased_l2_distinct: Option<f64>,
     /// The binned errors and the sampled kernel terms of the distance paper.
     pub binned: Binned,
 }
 
-/// Estimators of single scores.
+/// Estimators of single scores as JSON.
 pub fn of_scores(e: &OfScores) -> Value {
     let b = &e.binned;
     json!({
@@ -35,7 +35,7 @@ pub fn of_scores(e: &OfScores) -> Value {
     })
 }
 
-/// The binned errors of vectors.
+/// The binned errors of vectors as JSON.
 pub fn of_vectors(b: &BinnedTests) -> Value {
     json!({
         "replicates": b.replicates,
@@ -58,7 +58,7 @@ fn binned(t: &BinnedTest) -> Value {
     })
 }
 
-/// Estimators of single scores, one a line.
+/// Estimators of single scores as text, one per line.
 pub fn text_of_scores(e: &OfScores) -> String {
     let b = &e.binned;
     format!(
@@ -89,7 +89,7 @@ pub fn distinct(value: Option<f64>) -> String {
     )
 }
 
-/// The binned errors of vectors, one a line.
+/// The binned errors of vectors as text, one per line.
 pub fn text_of_vectors(b: &BinnedTests) -> String {
     let mut out = String::new();
     for (name, t) in [

@@ -1,9 +1,9 @@
 //! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
 //!
 //! `deploy/guide/json.md` describes the keys. Scripts rely on them: their names and meanings do not
-//! change, nor do the fields of `Interval` and `DiscreteTest`, which are written as they are. Every
-//! error estimate is on the scale its key says: `…_squared` is squared, everything else is on the
-//! scale of probabilities. What is undefined is null.
+//! change, nor do the fields of `Interval` and `DiscreteTest`, which are written unchanged. Every
+//! error estimate is on the scale that its key names: `…_squared` is squared, everything else is on
+//! the scale of probabilities. Undefined values are null.
 
 use crate::judge::{Numbers, Verdict};
 use crate::stats::evaluation::{
@@ -11,7 +11,7 @@ use crate::stats::evaluation::{
 };
 use serde_json::{Map, Value, json};
 
-/// The whole evaluation.
+/// The whole evaluation as JSON.
 pub fn json(e: &Evaluation) -> Value {
     let mut all = contract(e);
     all.append(&mut further(e));
@@ -192,7 +192,7 @@ fn level(l: &LevelResult) -> Value {
     })
 }
 
-/// The numbers of a window, by the kind of its view.
+/// The numbers of a window as JSON, by the kind of its view.
 pub fn numbers_json(numbers: &Numbers) -> Value {
     match numbers {
         Numbers::Scores(e) => json(e),

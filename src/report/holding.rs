@@ -1,15 +1,15 @@
-//! What keeps an alert open, and when it ends, in words.
+//! Explains in words what keeps an alert open, and when it ends.
 //!
 //! The words follow [`crate::judge::alarm`] and [`crate::alert::machine`]: a firing alert ends when
 //! the condition has not been bad for its hold, and the condition is bad while the detector is in
-//! alarm or, where windows alarm, a window is miscalibrated.
+//! alarm or, if windows raise alerts, a window is miscalibrated.
 
 use crate::alert::machine::FLAPS_MAX;
 use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
 use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
 
-/// Sentences about an alert that is pending or firing; none for the others. `clock` writes a
-/// moment, and with it is the current time.
+/// Sentences about an alert that is pending or firing; none for other states. `clock` formats a
+/// moment and comes with the current time.
 pub fn holding(
     report: &StreamReport,
     holds: &Holds,
@@ -55,7 +55,7 @@ pub fn holding(
     all
 }
 
-/// What the detector needs to be clear.
+/// The sentence about a detector in alarm: what it needs to be clear.
 fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Option<String> {
     let alarm = detector.alarm.as_ref()?;
     let now = match detector.winning {
@@ -71,13 +71,13 @@ fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Opti
     ))
 }
 
-/// Two digits of a large number, rounded up.
+/// Rounds a large number up to two digits.
 fn rounded(x: f64) -> String {
     let unit = 10f64.powf(x.max(10.0).log10().floor() - 1.0);
     format!("{:.0}", (x / unit).ceil() * unit)
 }
 
-/// When a firing alert ends.
+/// The sentence about the end of a firing alert.
 fn of_end(
     alert: &Alert,
     condition: Condition,
@@ -97,7 +97,7 @@ fn of_end(
         let end = format!("{} ({keep})", clock(end_ms));
         match end_ms > now_ms {
             true => (format!("at {end}"), ""),
-            // Event time is behind the clock, or stands still.
+            // Event time is behind the clock, or does not move.
             false => (
                 format!("once event time passes {end}"),
                 ", or ends after `stale_after` without data",
@@ -123,7 +123,7 @@ fn of_end(
     }
 }
 
-/// A duration in words.
+/// Formats a duration in words.
 fn span(ms: i64) -> String {
     let duration = std::time::Duration::from_millis(ms.max(0).unsigned_abs());
     match duration.is_zero() {
@@ -206,7 +206,7 @@ mod tests {
             Verdict::Undecided(crate::judge::Undecided::TooFew),
         );
         assert!(unknown.contains("[1000]: it ends at [601000]"), "{unknown}");
-        // Event time stands still, or is far behind the clock.
+        // Event time does not move, or is far behind the clock.
         let late = |verdict| words_at(601_000, AlertState::Firing, verdict);
         let good = late(Verdict::Calibrated);
         assert!(

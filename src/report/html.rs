@@ -1,4 +1,4 @@
-//! Numbers and text as HTML pages show them, and the style of these.
+//! Formats numbers and text for HTML pages, and holds their style.
 
 use crate::judge::DecidedError;
 
@@ -24,12 +24,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Both ends of a range.
+/// Formats both ends of a range.
 pub fn range(low: f64, high: f64) -> String {
     format!("{} to {}", number(low), number(high))
 }
 
-/// The interval of an error, of a ratio with what is tolerated.
+/// Formats the interval of an error; for a ratio, with its tolerated range.
 pub fn error_range(e: &DecidedError) -> String {
     match e.is_ratio() {
         true => format!("{} {}", e.quantity.name(), e.brief()),
@@ -37,7 +37,7 @@ pub fn error_range(e: &DecidedError) -> String {
     }
 }
 
-/// A p-value. A very small one is given as a bound, because no p-value is 0.
+/// Formats a p-value. A very small one is given as a bound, because no p-value is 0.
 pub fn significance(p: f64) -> String {
     if p < 1e-99 {
         "&lt; 1e-99".to_owned()
@@ -46,7 +46,7 @@ pub fn significance(p: f64) -> String {
     }
 }
 
-/// An integer with thousands separators.
+/// Formats an integer with thousands separators.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -59,14 +59,14 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// The text with its first letter as a capital.
+/// The text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(letters).collect()
 }
 
-/// Text that is safe inside elements and quoted attributes.
+/// Escapes a text for elements and quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! Intervals by resampling as text: what `trueline evaluate --compare-intervals` adds. Ends are on
+//! Intervals by resampling as text, which `trueline evaluate --compare-intervals` adds. Ends are on
 //! the ℓ2-ECE scale.
 
 use crate::stats::comparison::intervals::{Compared, Ends};
 
-/// One line each, below the report with our own.
+/// One line per interval, below the report with our own.
 pub fn text(c: &Compared) -> String {
     let line = |name: &str, e: &Ends| format!("{name:<22}{:.5} to {:.5}\n", e.lower, e.upper);
     format!(

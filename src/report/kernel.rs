@@ -1,9 +1,9 @@
-//! The kernel test of vectors: what `trueline evaluate --view kernel` prints, as JSON and as text,
-//! and what the API says of a window.
+//! The kernel test of vectors as JSON and as text: the output of `trueline evaluate --view kernel`,
+//! and the numbers of a window in the API.
 //!
-//! In JSON, estimates are squared (SKCE) but for `kce`. Each has its p-values by method; the one
-//! given the predictions of the biased estimator decides. What is undefined or was not asked for is
-//! null.
+//! In JSON, estimates are squared (SKCE), except `kce`. Each has its p-values by method. The biased
+//! estimator's p-value given the predictions decides. Values that are undefined or were not
+//! requested are null.
 
 use super::text::p;
 use crate::stats::kernel::weighted::WeightedEvaluation;
@@ -11,7 +11,7 @@ use crate::stats::kernel::window::{BlockTest, WindowEvaluation};
 use crate::stats::kernel::{Evaluation, PValues};
 use serde_json::{Value, json};
 
-/// The whole evaluation.
+/// The whole evaluation as JSON.
 pub fn json(e: &Evaluation) -> Value {
     json!({
         "n": e.n,
@@ -40,7 +40,7 @@ pub fn json(e: &Evaluation) -> Value {
     })
 }
 
-/// The test of weighted events.
+/// The test of weighted events as JSON.
 pub fn weighted_json(e: &WeightedEvaluation) -> Value {
     json!({
         "n": e.n,
@@ -59,8 +59,8 @@ pub fn weighted_json(e: &WeightedEvaluation) -> Value {
     })
 }
 
-/// A window of a stream: what decides, then the test of its sample as [`json()`] has it, that of
-/// random features, and the linear and block sums of its panes.
+/// A window of a stream as JSON: the deciding test, the test of its sample as in [`json()`], the
+/// test by random features, and the linear and block sums of its panes.
 pub fn window_json(e: &WindowEvaluation) -> Value {
     json!({
         "n": e.n,
@@ -83,7 +83,7 @@ fn block(b: &BlockTest) -> Value {
     json!({"size": b.size, "count": b.count, "skce": b.estimate, "p_values": b.p})
 }
 
-/// The verdict in one line, then an estimator a line.
+/// The verdict in one line, then one estimator per line.
 pub fn text(e: &Evaluation) -> String {
     let verdict = if e.reject { "rejected" } else { "not rejected" };
     let values = |v: &PValues| {
@@ -143,7 +143,7 @@ fn biased(nu: f64, skce: f64, null_mean: f64) -> String {
     )
 }
 
-/// The same of weighted events.
+/// The test of weighted events as text.
 pub fn weighted_text(e: &WeightedEvaluation) -> String {
     let verdict = if e.reject { "rejected" } else { "not rejected" };
     let value = |x: Option<f64>| x.map_or("undefined".to_owned(), p);

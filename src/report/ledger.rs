@@ -4,7 +4,7 @@ use crate::judge::{AccountReport, StreamId};
 use crate::stats::sequential::Budget;
 use serde_json::{Value, json};
 
-/// One account.
+/// One account as JSON.
 pub fn json(a: &AccountReport) -> Value {
     let names = |ids: &[StreamId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     json!({
@@ -23,8 +23,8 @@ pub fn json(a: &AccountReport) -> Value {
     })
 }
 
-/// What the budget promises, and of how many streams. A budget of time is divided among streams;
-/// one that each stream has whole promises nothing of them together.
+/// The promise of the budget, and the streams that it covers. A budget of time is divided among
+/// streams; if each stream has a whole budget, nothing is promised for all of them together.
 fn promise(a: &AccountReport) -> String {
     let (streams, words) = (a.streams, a.budget.words());
     let whole = a.share >= streams as f64 && streams > 1;

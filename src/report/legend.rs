@@ -1,4 +1,4 @@
-//! What each drawing and number means, below it.
+//! Legends below drawings and numbers.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
-/// Below a reliability diagram.
+/// Appends the legend of a reliability diagram.
 pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
     body.push_str(
         "<figcaption><i class=corp></i>CORP curve: event rate by score \
@@ -35,7 +35,7 @@ pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
     body.push_str("</figcaption>");
 }
 
-/// Below a history; `shares` are those of the verdicts, in words.
+/// Appends the legend of a history; `shares` are those of the verdicts, in words.
 pub fn history(shares: &str, decided: Option<&DecidedError>, body: &mut String) {
     let what = match decided.is_some_and(DecidedError::is_ratio) {
         true => "Observed divided by expected outcomes, which decides here,",
@@ -53,7 +53,7 @@ pub fn history(shares: &str, decided: Option<&DecidedError>, body: &mut String) 
     );
 }
 
-/// Below the numbers of a vector view.
+/// Appends the legend of a vector view's numbers.
 pub fn cells(e: &multiclass::Evaluation, body: &mut String) {
     let _ = write!(
         body,
@@ -64,7 +64,7 @@ pub fn cells(e: &multiclass::Evaluation, body: &mut String) {
     );
 }
 
-/// Below the numbers of a kernel view.
+/// Appends the legend of a kernel view's numbers.
 pub fn kernel(e: &WindowEvaluation, body: &mut String) {
     let _ = write!(
         body,

@@ -1,16 +1,17 @@
-//! The Markdown of our own pages as HTML.
+//! Converts the Markdown of our own pages to HTML.
 //!
-//! Only `deploy/runbooks` and `deploy/guide` come here, no text from outside. HTML in a text is
-//! shown as text all the same. A picture is its caption, because no page may need another server.
+//! The only input is `deploy/runbooks` and `deploy/guide`, no text from outside. HTML in a text is
+//! nevertheless shown as text. A picture becomes its caption, because no page may need another
+//! server.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html::push_html};
 
-/// Where a link leads on this server; `None` of one that leads nowhere here, whose text remains.
+/// Returns the target of a link on this server. For `None` only the text of the link remains.
 pub type LinkOf<'l> = &'l dyn Fn(&str) -> Option<String>;
 
-/// A text as HTML.
+/// Converts a text to HTML.
 pub fn html(text: &str, link: LinkOf<'_>) -> String {
-    // Of the last link; links do not nest.
+    // Whether the last link has a target; links do not nest.
     let mut leads = false;
     let events = Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
     let events = events.filter_map(|(mut event, range)| {
@@ -37,7 +38,7 @@ pub fn html(text: &str, link: LinkOf<'_>) -> String {
     out
 }
 
-/// The id of a heading, by which links name it.
+/// The id of a heading, which links use.
 fn slug(heading: &str) -> String {
     let kept = heading.trim_matches(['#', ' ', '\n']).to_lowercase();
     let kept = kept

@@ -1,6 +1,6 @@
-//! Layer 3: what the core has found, as JSON, as text and as records.
+//! Layer 3: the results of the core as JSON, as text and as records.
 //!
-//! The core returns numbers. This module formats them for programs and people, in the same way for
+//! The core returns numbers. This module formats them in one way for programs and people.
 //!
 //! | file | shows |
 //! |---|---|
@@ -9,11 +9,11 @@
 //! | [`vectors`], [`kernel`] | evaluations of vectors, likewise |
 //! | [`distances`], [`intervals`], [`offline`] | what `trueline evaluate` computes besides |
 //! | [`detector`], [`comparison`], [`recalibration`] | the other outputs of a stream |
-//! | [`holding`] | what keeps an alert open |
+//! | [`holding`] | why an alert is open, and when it ends |
 //! | [`record`] | a change of an alert that can be recomputed |
 //! | [`table`] | reports as aligned lines |
 //! | [`html`], [`diagram`], [`legend`], [`window`] | drawings, numbers and windows as HTML |
-//! | [`page`] | one page to pass around |
+//! | [`page`] | a self-contained page |
 
 pub mod comparison;
 pub mod detector;

@@ -1,24 +1,24 @@
 //! Moments as text, in UTC (RFC 3339).
 //!
-//! A year has four digits there, and `humantime` cannot print another. So a moment outside the
+//! In that format a year has four digits, and `humantime` prints no others. So a moment outside the
 //! years 1970 to 9999 stays a number of milliseconds.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The begin of the year 10000, in milliseconds since 1970.
+/// The start of the year 10000, in milliseconds since 1970.
 pub const YEAR_10000_MS: i64 = 253_402_300_800_000;
 
-/// A moment to the second.
+/// Formats a moment to the second.
 pub fn rfc3339(ms: i64) -> String {
     text(ms, |at| humantime::format_rfc3339_seconds(at).to_string())
 }
 
-/// A moment to the millisecond.
+/// Formats a moment to the millisecond.
 pub fn rfc3339_millis(ms: i64) -> String {
     text(ms, |at| humantime::format_rfc3339_millis(at).to_string())
 }
 
-/// Date and time without the zone.
+/// Formats date and time without the zone.
 pub fn clock(ms: i64) -> String {
     rfc3339(ms).replace('T', " ").replace('Z', "")
 }

@@ -1,4 +1,4 @@
-//! The outcome of `trueline evaluate --test`, as JSON and as text.
+//! The result of `trueline evaluate --test`, as JSON and as text.
 
 use super::estimators;
 use super::text::p;
@@ -6,7 +6,7 @@ use crate::stats::offline::{Detail, Outcome, Splitting};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// One test: what all have, and under `detail` what it found.
+/// One test as JSON: the common keys, and its own results under `detail`.
 pub fn json(o: &Outcome) -> Value {
     json!({
         "test": o.test.name(),
@@ -72,7 +72,7 @@ fn splitting(s: &Splitting) -> Value {
     })
 }
 
-/// The verdict in one line, then what was found.
+/// The verdict in one line, then the results.
 pub fn text(o: &Outcome) -> String {
     let verdict = if o.reject { "rejected" } else { "not rejected" };
     let mut out = format!(

@@ -5,7 +5,7 @@ use crate::stats::recalibration::advice::{EACH_MIN, ERRORS_MIN, ISOTONIC_MIN};
 use crate::stats::recalibration::{Advice, Fits, Judgement, Map, Measures, Method};
 use serde_json::{Map as Object, Value, json};
 
-/// Everything known: the advice with its trial, and the maps that await theirs.
+/// Everything known: the advice with its trial, and the maps that await a trial.
 pub fn json(recalibration: &Recalibration) -> Value {
     let judged = recalibration.judged.as_deref();
     json!({
@@ -15,7 +15,8 @@ pub fn json(recalibration: &Recalibration) -> Value {
     })
 }
 
-/// Which map to apply, or why none, by its name and in words; before a trial it is `await_trial`.
+/// The map to apply, or the reason for none, by its name and in words; before a trial it is
+/// `await_trial`.
 pub fn advice(judged: Option<(&Judgement, &Fits)>) -> Value {
     let Some((judgement, fits)) = judged else {
         return json!({
@@ -31,7 +32,7 @@ pub fn advice(judged: Option<(&Judgement, &Fits)>) -> Value {
     })
 }
 
-/// The advice as a sentence, with the numbers that it rests on.
+/// The advice as a sentence, with its numbers.
 pub fn words(judgement: &Judgement, fits: &Fits) -> String {
     let few = |n: u64, positives: u64| {
         let (least, which) = if positives * 2 <= n {
@@ -102,7 +103,7 @@ fn trial(j: &Judged) -> Value {
     all
 }
 
-/// What the maps brought: the scores as they are, and recalibrated by each.
+/// The gain of the maps: the scores unchanged, and recalibrated by each map.
 pub fn judgement(j: &Judgement) -> Object<String, Value> {
     let recalibrated: Object<String, Value> = Method::ALL
         .into_iter()
@@ -137,7 +138,7 @@ fn fitted(f: &Fitted) -> Value {
     all
 }
 
-/// The maps of one window with their parameters, or why there is none.
+/// The maps of one window with their parameters, or why there are none.
 pub fn fits(f: &Fits) -> Value {
     let map = |method: Method| {
         let map = match &f.maps[method as usize] {
@@ -150,7 +151,7 @@ pub fn fits(f: &Fits) -> Value {
     json!({ "n": f.n, "positives": f.positives, "maps": maps })
 }
 
-/// Parameters of a map; an isotonic one is straight between its points.
+/// Parameters of a map; an isotonic map is linear between its points.
 pub fn parameters(map: &Map) -> Value {
     match map {
         Map::Logistic(m) => json!(m),

@@ -1,15 +1,14 @@
-//! A change of an alert that can be recomputed: everything it rested on, and everything that
-//! followed.
+//! The record of a change of an alert, from which the change can be recomputed.
 //!
 //! A record keeps the sums of each window that was judged at that moment, with options and seeds;
-//! the detector before the pane that it took, and that pane; the alert before, and its hold times.
-//! Beside them it keeps the results: the evaluations, the detector's report and the alert after.
+//! the detector's state before its pane, and that pane; the previous alert, and its hold times. It
+//! also keeps the results: the evaluations, the detector's report and the alert after.
 //! [`Record::recompute`] computes the results again and compares the texts, in which every double
 //! is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows
-//! that were judged earlier have no sums here; their verdicts are taken as they are, and listed as
+//! that were judged earlier have no sums here; their verdicts are taken unchanged, and listed as
 //! such.
 //!
-//! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
+//! Size: 10 to 100 kB for each window that was judged, depending on its occupied cells.
 
 use super::detector;
 use super::evaluation;
@@ -46,34 +45,34 @@ struct Window {
     since_ms: i64,
     n: u64,
     verdict: Verdict,
-    /// Seed of its resampling.
+    /// Seed of the window's resampling.
     seed: u64,
-    /// Packed sums, hexadecimal; `None` of one that was not judged at that moment.
+    /// Packed sums, hexadecimal; `None` if the window was not judged at that moment.
     sums: Option<String>,
     /// Sums of a vector view.
     #[serde(default)]
     vector: Option<VectorWindow>,
-    /// How much the outcomes of the stream varied.
+    /// Overdispersion of the stream's outcomes.
     overdispersion: Option<Overdispersion>,
     /// The evaluation as it was reported.
     evaluation: Option<Value>,
 }
 
-/// What a window of a vector view held.
+/// The sums of a window of a vector view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct VectorWindow {
     classes: usize,
-    /// Most cells; 0 of the kernel view.
+    /// Most cells; 0 for the kernel view.
     cells_max: usize,
     /// Whether events have weights.
     #[serde(default)]
     weighted: bool,
-    /// Cells, or what the kernel test needs, as in snapshots, hexadecimal.
+    /// Cells, or the state of the kernel test, as in snapshots, hexadecimal.
     rows: String,
 }
 
-/// A window of a kernel view beyond this many bytes is not kept: a sample of vectors of hundreds of
-/// classes, which would make a record of megabytes.
+/// Largest window of a kernel view to keep, in bytes: samples of vectors with hundreds of classes
+/// would make records of megabytes.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
 impl VectorWindow {
@@ -121,25 +120,26 @@ impl VectorWindow {
     }
 }
 
-/// The detector.
+/// The detector's last step and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Watch {
     account: String,
     budget: String,
-    /// Share of the step in what the budget hands out.
+    /// The share of the budget that this step may spend.
     share: f64,
     alpha: f64,
     tolerance: f64,
-    /// State before the pane as in snapshots (JSON has no infinities, which an empty bet is worth
-    /// in logarithms), the pane, its begin and end; where it took one at that moment.
+    /// The detector's state before the pane as in snapshots (JSON has no infinities, which the
+    /// logarithm of an empty bet is), the pane, its start and end; `None` if it took no pane at
+    /// that moment.
     step: Option<(String, String, (i64, i64))>,
-    /// Whether it stood in alarm after it.
+    /// Whether it was in alarm after the step.
     alarm: bool,
-    /// What it said after it.
+    /// Its report after the step.
     report: Value,
 }
 
-/// See the module.
+/// A change of an alert, with all that is needed to recompute it.
 #[derive(Serialize, Deserialize)]
 pub struct Record {
     format: u32,
@@ -147,18 +147,18 @@ pub struct Record {
     program: String,
     /// Key of the change in notifications.
     pub key: String,
-    /// The alert.
+    /// Fingerprint of the alert.
     pub fingerprint: String,
     /// The stream.
     pub stream: StreamId,
-    /// When, in event time (by the clock where data stopped).
+    /// Event time of the change; the clock's time if data had stopped.
     pub at_ms: i64,
     /// The change in words.
     pub sentence: String,
     from: Alert,
     to: Alert,
     condition: Condition,
-    /// Whether data had stopped, so that nothing was to be said.
+    /// Whether data had stopped, so that the condition is unknown.
     silent: bool,
     /// Whether a window alone raises an alert.
     window_alerts: bool,
@@ -167,24 +167,24 @@ pub struct Record {
     options: Options,
     windows: Vec<Window>,
     detector: Option<Watch>,
-    /// Hash of the configuration at work.
+    /// Hash of the active configuration.
     pub configuration: String,
-    /// Next offset of each partition when this was written.
+    /// Next offset of each partition when the record was written.
     pub offsets: Vec<(String, i32, i64)>,
 }
 
-/// What recomputing found.
+/// The result of recomputing a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Parts that are the same to the bit.
+    /// Parts that are equal to the bit.
     pub equal: Vec<String>,
-    /// Parts that are not, or cannot be read.
+    /// Parts that differ or cannot be read.
     pub different: Vec<String>,
-    /// Parts that were taken as they stand.
+    /// Parts that were taken unchanged.
     pub taken: Vec<String>,
 }
 
-/// The word of a change in its key.
+/// The word for a change in its key.
 pub fn word(from: &Alert, to: &Alert) -> &'static str {
     match (from.state, to.state) {
         (_, AlertState::Firing) => to.severity.as_str(),
@@ -195,7 +195,7 @@ pub fn word(from: &Alert, to: &Alert) -> &'static str {
 }
 
 impl Record {
-    /// The record of a change; `None` of one that is not of a stream's alert.
+    /// Makes the record of a change; `None` if it is not a change of a stream's alert.
     pub fn of(
         change: &Change,
         configuration: &str,
@@ -249,7 +249,7 @@ impl Record {
         }
     }
 
-    /// Makes all of it again and compares.
+    /// Recomputes everything and compares.
     pub fn recompute(&self) -> Checked {
         let mut checked = Checked::default();
         let windows = self.windows.iter();
@@ -271,7 +271,7 @@ impl Record {
         checked
     }
 
-    /// Evaluates a window again and answers its verdict.
+    /// Evaluates a window again and returns its verdict.
     fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<Verdict> {
         let part = format!("window {}", window.name);
         let total = match (&window.vector, &window.sums) {
@@ -315,7 +315,7 @@ impl Record {
         verdict
     }
 
-    /// Lets the detector take its pane again; answers whether it stands in alarm.
+    /// Lets the detector take its pane again, and returns whether it is in alarm.
     fn watch_again(&self, watch: &Watch, checked: &mut Checked) -> bool {
         let Some((before, pane, span_ms)) = &watch.step else {
             checked.taken.push("detector".to_owned());
@@ -329,7 +329,7 @@ impl Record {
                 weight: 1.0,
                 alpha: watch.alpha,
                 tolerance: watch.tolerance,
-                // The state before the step has it.
+                // The restored state contains it.
                 maturity_ms: 0,
             };
             let grid = self.cells.grid()?;
@@ -357,7 +357,7 @@ impl Checked {
     }
 }
 
-/// The change with the numbers of the window that speaks.
+/// The change with the numbers of the decisive window.
 fn sentence_of(change: &Change, facts: &Facts) -> String {
     let window = &facts.window;
     let why = sentence::because(window);
@@ -407,7 +407,8 @@ fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
     packed.unpack(cells.grid()?).ok()
 }
 
-/// Whether both read alike: unlike equal numbers, equal texts are equal bits (0.0 is not -0.0).
+/// Whether both have the same text: unlike equal numbers, equal texts are equal bits (0.0 is not
+/// -0.0).
 fn same_text(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.to_string(), b.to_string());
     a == b

@@ -1,4 +1,4 @@
-//! A stream and its windows as JSON, the same from the HTTP API and from `trueline replay --json`.
+//! A stream and its windows as JSON, the same for the HTTP API and `trueline replay --json`.
 //!
 //! Times are given twice, as milliseconds since 1970 (exact, for programs) and as RFC 3339 (for
 //! reading).
@@ -10,7 +10,7 @@ use crate::judge::{Coverage, StreamId, StreamReport, WindowReport};
 use crate::stats::view::View;
 use serde_json::{Value, json};
 
-/// A stream without its windows.
+/// A stream without its windows, as JSON.
 pub fn json(report: &StreamReport) -> Value {
     let id = &report.id;
     let last_event_ms = report.last_event_ms();
@@ -29,7 +29,7 @@ pub fn json(report: &StreamReport) -> Value {
     })
 }
 
-/// The alert of a stream.
+/// The alert of a stream as JSON.
 pub fn alert(alert: &Alert) -> Value {
     json!({
         "state": alert.state.as_str(),
@@ -39,7 +39,7 @@ pub fn alert(alert: &Alert) -> Value {
     })
 }
 
-/// A window of a stream with all its numbers.
+/// A window of a stream with all its numbers, as JSON.
 pub fn judged(window: &WindowReport, id: &StreamId) -> Value {
     let mut entry = self::window(window);
     entry["evaluation"] = window.scores().map_or(Value::Null, evaluation::json);
@@ -63,7 +63,7 @@ pub fn judged(window: &WindowReport, id: &StreamId) -> Value {
     entry
 }
 
-/// A window without numbers of its error.
+/// A window without the numbers of its error, as JSON.
 pub fn window(window: &WindowReport) -> Value {
     let verdict = window.verdict;
     // A window that was never judged has no bounds.
@@ -90,7 +90,8 @@ pub fn window(window: &WindowReport) -> Value {
     })
 }
 
-/// What a vector view cannot say, and why; `None` of a scalar one, whose nulls say for themselves.
+/// The fields that a vector view lacks, with the reason; `None` for a scalar view, whose nulls need
+/// no explanation.
 pub fn absent(id: &StreamId) -> Option<Value> {
     let holds = match id.view {
         View::Kernel => "kernel",
@@ -107,7 +108,7 @@ pub fn absent(id: &StreamId) -> Option<Value> {
     })
 }
 
-/// How many predictions have an outcome, over all and by score.
+/// How many predictions have an outcome, in all and by score, as JSON.
 fn coverage(c: &Coverage) -> Value {
     let width = 1.0 / c.cells.len() as f64;
     let cells = c

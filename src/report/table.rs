@@ -1,8 +1,8 @@
 //! Reports as lines of text, for the demo's screen and for the end of a replay.
 //!
-//! A table is cells of text with a colour each; widths are counted before colours are put on, so
-//! that columns stand straight with and without them. Every calibration number stands beside its
-//! interval and its n. What an undecided window does not know is a dash, never a zero.
+//! A table has cells of text, each with a colour. Widths are counted before colours are added, so
+//! that columns align with and without them. Every calibration number is next to its interval and
+//! its n. An unknown value of an undecided window is a dash, never a zero.
 
 use crate::judge::{DecidedError, Numbers, Quantity, Verdict, WindowReport};
 use std::borrow::Cow;
@@ -10,14 +10,14 @@ use std::borrow::Cow;
 /// The colour of a cell, by the basic codes that every terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Paint {
-    /// As the terminal has it.
+    /// The terminal's own colour.
     #[default]
     Plain,
-    /// What went well.
+    /// Good results.
     Green,
-    /// What did not.
+    /// Bad results.
     Red,
-    /// What is not settled.
+    /// Undecided results.
     Yellow,
     /// Headings and asides.
     Dim,
@@ -38,9 +38,9 @@ impl Paint {
 /// One cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// In which colour.
+    /// The colour.
     pub paint: Paint,
 }
 
@@ -50,7 +50,7 @@ impl Cell {
         Cell::painted(text, Paint::Plain)
     }
 
-    /// A cell in that colour.
+    /// A cell in this colour.
     pub fn painted(text: impl Into<String>, paint: Paint) -> Cell {
         Cell {
             text: printable(&text.into()).into_owned(),
@@ -59,18 +59,17 @@ impl Cell {
     }
 }
 
-/// A text whose control characters are written out: names come from records, and a terminal obeys
-/// them.
+/// Writes out control characters: names come from records, and a terminal obeys them.
 pub fn printable(text: &str) -> Cow<'_, str> {
     without(text, char::is_control)
 }
 
-/// The same of a text of several lines, whose line feeds and tabs stay.
+/// Writes out control characters of a text of several lines, except line feeds and tabs.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     without(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// A text whose characters of one kind are written out.
+/// Writes out the characters of one kind.
 fn without(text: &str, kind: fn(char) -> bool) -> Cow<'_, str> {
     match text.contains(kind) {
         false => Cow::Borrowed(text),
@@ -95,8 +94,8 @@ pub const JUDGEMENT: [&str; 7] = [
     "direction",
 ];
 
-/// What one window has to say: verdict, n, the error that decided, its interval, the test's
-/// p-value, and the direction of the error where there is one.
+/// The cells of one window: verdict, n, the error that decided, its interval, the p-value of the
+/// test, and the direction of the error if there is one.
 pub fn judgement(report: &WindowReport) -> Vec<Cell> {
     let paint = match report.verdict {
         Verdict::Calibrated => Paint::Green,
@@ -130,7 +129,7 @@ fn numbers(found: &Numbers, verdict: Verdict) -> [Cell; 4] {
     ]
 }
 
-/// The estimate of an error, with its name where it is not the ℓ2-ECE.
+/// The estimate of an error, with its name unless it is the ℓ2-ECE.
 pub fn estimate(e: &DecidedError) -> String {
     let digits = e.digits(e.estimate);
     match e.quantity {
@@ -139,7 +138,7 @@ pub fn estimate(e: &DecidedError) -> String {
     }
 }
 
-/// A p-value in few digits.
+/// Formats a p-value with few digits.
 pub fn short(p: f64) -> String {
     if p >= 0.001 {
         format!("{p:.3}")
@@ -150,7 +149,8 @@ pub fn short(p: f64) -> String {
     }
 }
 
-/// Sets the rows under the heading, columns aligned, two spaces apart; with `colour`, painted.
+/// Writes the rows under the heading, with aligned columns two spaces apart, and painted if
+/// `colour`.
 pub fn lines(heading: &[&str], rows: &[Vec<Cell>], colour: bool) -> Vec<String> {
     let head: Vec<Cell> = heading
         .iter()
@@ -188,7 +188,7 @@ fn line(row: &[Cell], widths: &[usize], colour: bool) -> String {
     out
 }
 
-/// Columns a text takes. All that is printed here is one column a character.
+/// Number of columns of a text. All that is printed here has one column per character.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,7 +1,8 @@
-//! An evaluation as text for people: what was found, how large, where, and with what certainty.
+//! An evaluation as text for people: the verdict, the size and place of the error, and the
+//! certainty.
 //!
-//! First the verdict in one line, then the numbers with their intervals, then the levels of the
-//! test, then a reliability diagram in which `─` spans where the event rate falls if the scores are
+//! The verdict comes first in one line, then the numbers with their intervals, then the levels of
+//! the test, and last a reliability diagram: `─` spans where the event rate falls if the scores are
 //! true, `●` is the rate, and a rate outside its span is marked.
 
 use std::fmt::Write;
@@ -193,7 +194,7 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     Ok(())
 }
 
-/// A p-value, or a dash where no law is known.
+/// A p-value, or a dash if it is unknown.
 pub fn known(x: Option<f64>) -> String {
     x.map_or("–".to_owned(), p)
 }
@@ -213,9 +214,9 @@ fn interval(e: &Evaluation) -> String {
     )
 }
 
-/// The set that an interval covers: its ends, and 0 where it belongs to it.
+/// The set that an interval covers: its ends, and 0 if it belongs to it.
 pub fn span(lower: f64, upper: f64, contains_zero: bool) -> String {
-    // One that is printed as 0 is 0 for a reader.
+    // An end that is printed as 0 is 0 to a reader.
     let at_zero = lower < 5e-6;
     match contains_zero {
         true if at_zero => format!("from 0 to {upper:.5}"),
@@ -279,7 +280,7 @@ fn diagram(out: &mut String, cells: &[ReliabilityCell]) -> std::fmt::Result {
     )
 }
 
-/// Four decimals, or two significant digits of what would have fewer.
+/// Formats with four decimals, or two significant digits for small numbers.
 fn short(x: f64) -> String {
     match x > 0.0 && x < 0.001 {
         true => format!("{x:.1e}"),
@@ -319,7 +320,8 @@ mod tests {
 
     #[test]
     fn what_has_no_law_has_no_p_value() {
-        // Ten of 4000 weights are 500; outcomes are those of 1 − z, or about as the scores say.
+        // Ten of 4000 weights are 500. Outcomes occur with probability 1 − z, or about as the
+        // scores say.
         let judged = |happens: fn(u32) -> bool| {
             let event = |i: u32| {
                 let weight = if i.is_multiple_of(400) { 500.0 } else { 1.0 };

@@ -6,9 +6,9 @@ use crate::stats::multiclass::{Classwise, Evaluation};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A vector view, tested by cells.
+/// A vector view, tested by cells, as JSON.
 pub fn json(e: &Evaluation) -> Value {
-    // The theorem's bound is of events that count alike.
+    // The bound of the theorem is for events of equal weight.
     let bound = |exceeded: bool| e.weights.is_none().then_some(exceeded);
     let level = |l: &crate::stats::multiclass::tcal::VectorLevelResult| {
         json!({
@@ -49,14 +49,14 @@ pub fn json(e: &Evaluation) -> Value {
     })
 }
 
-/// The name of a class: its index, where `names` has none.
+/// The name of a class; its index if `names` has none.
 pub fn class_name(names: &[String], class: u32) -> String {
     let named = names.get(class as usize);
     named.map_or_else(|| class.to_string(), Clone::clone)
 }
 
-/// Every class against the rest; `names` are those of the classes, if they have any, and `alpha`
-/// is that of the family.
+/// Every class against the rest as JSON; `names` are the classes' names, if they have any, and
+/// `alpha` is the level of the family.
 pub fn classwise(c: &Classwise, names: &[String], n: usize, alpha: f64) -> Value {
     let class = |c: &crate::stats::multiclass::ClassResult| {
         json!({
@@ -78,7 +78,7 @@ pub fn classwise(c: &Classwise, names: &[String], n: usize, alpha: f64) -> Value
     })
 }
 
-/// A vector view: verdict, interval, levels.
+/// A vector view as text: verdict, interval, levels.
 pub fn text(e: &Evaluation) -> String {
     let (alpha, not) = (e.alpha, if e.tcal.reject { "" } else { "not " });
     let bound = match e.tcal.bounded {
@@ -139,7 +139,7 @@ pub fn text(e: &Evaluation) -> String {
     out
 }
 
-/// Every class against the rest.
+/// Every class against the rest as text.
 pub fn classwise_text(c: &Classwise, names: &[String], alpha: f64) -> String {
     let widths = names.iter().map(|name| name.chars().count());
     let wide = widths.fold(6, usize::max);
@@ -175,7 +175,7 @@ mod tests {
     use crate::stats::multiclass::{Events, VectorView, evaluate_events};
     use std::sync::Arc;
 
-    /// Ten of 4000 events have the weight 500, and their information is that of less than two
+    /// Ten of 4000 events have the weight 500, so they carry the information of fewer than two
     /// outcomes.
     fn heavy(happens: fn(u32) -> bool) -> Evaluation {
         let (mut all, mut weights) = (Vectors::new(2), Vec::new());

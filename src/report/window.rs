@@ -1,5 +1,5 @@
-//! One window as HTML: its verdict in words, what it looks like, its numbers and its past. The page
-//! of a stream and the report of a replay show the same.
+//! One window as HTML: its verdict in words, its diagram, its numbers and its past. The page of a
+//! stream and the report of a replay share it.
 
 use std::fmt::{Display, Write};
 
@@ -18,8 +18,8 @@ use crate::stats::multiclass;
 use crate::stats::recalibration::Map;
 
 /// One window: `head` begins its heading, `id` is its anchor, `due_ms` is when the oldest outcomes
-/// of its stream are due, `past` what it said before with the times at which alerts of the stream
-/// began, and `more` the HTML that follows its numbers.
+/// of its stream are due, `past` its past points with the times at which alerts of the stream
+/// began, and `more` the HTML after its numbers.
 pub fn section(
     (head, id): (&str, &str),
     (window, due_ms): (&WindowReport, Option<i64>),
@@ -81,7 +81,7 @@ pub fn section(
     body.push_str("</section>");
 }
 
-/// The reliability diagram with the map that is advised, beside the numbers.
+/// Appends the reliability diagram with the advised map, beside the numbers.
 pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
     body.push_str("<div class=pair><figure>");
     body.push_str(&reliability::svg(e, map));
@@ -101,7 +101,7 @@ fn over_time(window: &WindowReport, (past, alerts): (&[HistoryPoint], &[i64]), b
     body.push_str("</figure>");
 }
 
-/// Begin and end; a window that was never judged has none.
+/// Start and end of a window; a window that was never judged has none.
 fn bounds(window: &WindowReport) -> String {
     if window.end_ms == 0 {
         return "not judged yet".to_owned();
@@ -110,7 +110,7 @@ fn bounds(window: &WindowReport) -> String {
     format!("{start} to {end} UTC{}", data_since(window))
 }
 
-/// How many predictions have an outcome, where some have none.
+/// How many predictions have an outcome, if known.
 fn coverage(coverage: Option<&Coverage>) -> String {
     coverage.map_or(String::new(), |c| {
         format!(
@@ -130,8 +130,8 @@ fn data_since(window: &WindowReport) -> String {
     }
 }
 
-/// Number of events behind the figures, if they are not those that were judged: after a restart
-/// they have what came late since.
+/// A note with the number of events behind the figures, if it differs from the judged one: after a
+/// restart the figures include events that came late since.
 fn events_left(window: &WindowReport, e: &Evaluation) -> String {
     if e.n == window.n {
         return String::new();
@@ -140,7 +140,7 @@ fn events_left(window: &WindowReport, e: &Evaluation) -> String {
     format!(" Restarted since: until the next slide the figures cover the {n} events held now.")
 }
 
-/// The numbers of an evaluation as a table of two columns.
+/// Appends the numbers of an evaluation as a table of two columns.
 fn figures(e: &Evaluation, body: &mut String) {
     let (i, percent) = (&e.interval, e.interval.confidence * 100.0);
     let mut rows: Vec<(String, String)> = Vec::new();
@@ -179,7 +179,7 @@ fn figures(e: &Evaluation, body: &mut String) {
     table(&rows, body);
 }
 
-/// A p-value, an upper bound of one, or a dash where nothing was tested.
+/// Formats a p-value, an upper bound of one, or a dash if nothing was tested.
 pub fn known(p: Option<f64>, bounded: bool) -> String {
     match p.map(significance) {
         Some(p) if bounded => format!("at most {p}"),
@@ -187,7 +187,7 @@ pub fn known(p: Option<f64>, bounded: bool) -> String {
     }
 }
 
-/// The numbers of a vector view as a table.
+/// Appends the numbers of a vector view as a table.
 pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
     let i = &e.interval;
     let error = i.estimate_squared.max(0.0).sqrt();
@@ -202,7 +202,7 @@ pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
     table(&rows, body);
 }
 
-/// The numbers of a kernel view as a table.
+/// Appends the numbers of a kernel view as a table.
 fn kernel_figures(e: &WindowEvaluation, body: &mut String) {
     let p = e.p_value.map_or("undefined".to_owned(), significance);
     let rows = [
@@ -223,7 +223,7 @@ fn table(rows: &[(impl Display, String)], body: &mut String) {
     body.push_str("</table>");
 }
 
-/// State of the alert of the window, where it raises one: the stream's alert stands above.
+/// The state of the window's alert, if it raises one; the stream's alert is shown above.
 fn alert(window: &WindowReport) -> String {
     let class = match window.alert {
         AlertState::Firing => "bad",
@@ -236,7 +236,7 @@ fn alert(window: &WindowReport) -> String {
     )
 }
 
-/// The verdict in colour. A significant error that is within the tolerance is not green.
+/// The coloured verdict. A significant error within the tolerance is not green.
 pub fn badge(window: &WindowReport) -> String {
     let (verdict, reason) = match window.verdict {
         Verdict::Undecided(why) => ("undecided", format!(": {}", why.as_str().replace('_', " "))),
@@ -250,7 +250,7 @@ pub fn badge(window: &WindowReport) -> String {
     format!("<span class=\"badge {class}\">{verdict}{reason}{within}</span>")
 }
 
-/// Class of the colour of a verdict.
+/// The CSS class of a verdict.
 pub fn verdict_class(window: &WindowReport) -> &'static str {
     match window.verdict {
         Verdict::Calibrated if is_within(window) => "soft",
@@ -260,13 +260,13 @@ pub fn verdict_class(window: &WindowReport) -> &'static str {
     }
 }
 
-/// Whether an error is shown, and shown to be tolerable.
+/// Whether a significant error was found that is shown to be tolerable.
 fn is_within(window: &WindowReport) -> bool {
     let rejected = window.evaluated().is_some_and(Numbers::reject);
     window.verdict == Verdict::Calibrated && rejected
 }
 
-/// Verdict of a vector view in words.
+/// The verdict of a vector view in words.
 fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
     format!(
         "{}: ℓ2-ECE over {} coordinates, p {}.",
@@ -276,7 +276,7 @@ fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
     )
 }
 
-/// Verdict of a kernel view in words.
+/// The verdict of a kernel view in words.
 fn kernel_sentence(shown: &str, e: &WindowEvaluation) -> String {
     let by = match &e.features {
         Some(f) if e.by_features => format!("by {} random features of all events", f.count),

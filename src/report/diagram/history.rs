@@ -1,10 +1,10 @@
-//! The error of a window over time, with its interval, the tolerance and the verdicts: the error
-//! that decides now, be it the ℓ2-ECE or the ratio of observed to expected outcomes.
+//! The error of a window over time, with its interval, the tolerance and the verdicts. The error is
+//! the one that decides now: the ℓ2-ECE, or the ratio of observed to expected outcomes.
 //!
-//! The interval is a band, the estimate a line, and a point by itself a dot. Below lies a ribbon
-//! with the share of each verdict in each stretch, the miscalibrated at its foot. Where a window
-//! was not evaluated for longer than usual, line and band have a gap. Alerts that began are
-//! vertical lines.
+//! The interval is a band, the estimate a line, and a lone point a dot. A ribbon below has the
+//! share of each verdict in each stretch, miscalibrated at the bottom. If a window was not
+//! evaluated for longer than usual, line and band have a gap. A vertical line marks the start of an
+//! alert.
 
 use std::fmt::Write;
 
@@ -12,22 +12,22 @@ use crate::judge::{DecidedError, HistoryError, HistoryPoint, Verdicts};
 use crate::report::html::{number, thousands};
 use crate::report::moment::clock;
 
-/// The drawing is stretched to the width of the page; labels are text beside it.
+/// Width of the drawing, which is stretched to that of the page; labels are text beside it.
 const WIDTH: f64 = 1000.0;
 const TOP: f64 = 2.0;
 const HEIGHT: f64 = 120.0;
 /// The ribbon of verdicts, and its place below the square.
 const RIBBON: f64 = 36.0;
 const GAP: f64 = 8.0;
-/// Stretches of the ribbon: on a phone each has three pixels.
+/// Number of stretches of the ribbon: on a phone each has three pixels.
 const STRETCHES: i64 = 100;
 
 /// An estimate at the end of a window.
 type At = (i64, HistoryError);
 
-/// Draws the points of a window, the oldest first, by what its last evaluation compared with what
-/// is tolerated, and the times at which alerts began; nothing with fewer than two moments or
-/// without an estimate.
+/// Draws the points of a window, oldest first, by the kind of error that `decided` its last
+/// evaluation, and the times at which alerts began. `None` with fewer than two moments or without
+/// an estimate.
 pub fn html(
     points: &[HistoryPoint],
     alerts: &[i64],
@@ -39,7 +39,7 @@ pub fn html(
         let error = if by_ratio { p.ratio } else { p.error };
         Some((p.end_ms, error?))
     });
-    // The ratio of a window in which next to nothing is expected has no bound.
+    // If next to nothing is expected in a window, its ratio has no upper bound.
     let errors: Vec<At> = errors.filter(|(_, e)| e.upper.is_finite()).collect();
     if first >= last || errors.is_empty() {
         return None;
@@ -103,7 +103,7 @@ impl Scale {
     }
 }
 
-/// The greatest error that is drawn: a little above all estimates and limits, and above most
+/// The greatest error on the axis: a little above all estimates and limits, and above most
 /// intervals.
 fn highest(errors: &[At], limits: &[f64]) -> f32 {
     let mut uppers: Vec<f32> = errors.iter().map(|(_, e)| e.upper).collect();
@@ -114,7 +114,7 @@ fn highest(errors: &[At], limits: &[f64]) -> f32 {
     1.1 * others.chain(usual).fold(1e-4, f32::max)
 }
 
-/// Axis of the error.
+/// Draws the axis of the error.
 fn frame(scale: &Scale, height: f64, shares: &str, out: &mut String) {
     let mut lines = String::new();
     for share in [0.0, 0.5, 1.0] {
@@ -137,11 +137,11 @@ fn frame(scale: &Scale, height: f64, shares: &str, out: &mut String) {
     );
 }
 
-/// Stretches of evaluated points without a gap: one of more than three times the middle distance.
+/// Splits evaluated points at gaps: distances of more than three times the usual one.
 fn runs(known: Vec<At>) -> Vec<Vec<At>> {
     let mut distances: Vec<i64> = known.windows(2).map(|w| w[1].0 - w[0].0).collect();
     distances.sort_unstable();
-    // Old points lie further apart than new ones, so the greater distances count too.
+    // Old points are further apart than new ones, so the usual distance is one of the greater.
     let usual = distances
         .get(distances.len() * 9 / 10)
         .copied()
@@ -156,7 +156,7 @@ fn runs(known: Vec<At>) -> Vec<Vec<At>> {
     runs
 }
 
-/// The band of the interval and the line of the estimate.
+/// Draws the band of the interval and the line of the estimate.
 fn area(run: Vec<At>, scale: &Scale, out: &mut String) {
     let title = |(ms, e): &At| {
         format!(
@@ -192,7 +192,7 @@ fn area(run: Vec<At>, scale: &Scale, out: &mut String) {
     let _ = write!(out, "\"><title>last {last}</title></polyline>");
 }
 
-/// The share of each verdict in each stretch. Neighbours with the same shares are one.
+/// Draws the share of each verdict in each stretch. Neighbours with the same shares are joined.
 fn ribbon(points: &[HistoryPoint], scale: &Scale, out: &mut String) {
     let stretch = |p: &HistoryPoint| {
         let at = STRETCHES * (p.end_ms - scale.first) / (scale.last - scale.first);
@@ -233,7 +233,7 @@ fn ribbon(points: &[HistoryPoint], scale: &Scale, out: &mut String) {
     }
 }
 
-/// What is stacked in a stretch, from its foot.
+/// The parts of a stretch from bottom to top, with their heights.
 fn heights(all: &Verdicts) -> [(&'static str, f64); 3] {
     let share = |n: u32| RIBBON * f64::from(n) / all.total().max(1) as f64;
     [
@@ -334,13 +334,13 @@ mod tests {
         for p in &mut points {
             p.besides.calibrated = 18;
         }
-        // Of each ten points, which are a stretch, one had a rejection among its verdicts.
+        // Each ten points are a stretch, and one of them had a rejection among its verdicts.
         for p in points.iter_mut().step_by(10) {
             p.verdict = Verdict::Miscalibrated;
         }
         let decided_by = decided(Quantity::EceL2, 0.02);
         let drawn = html(&points, &[500_000, 2_000_000], Some(&decided_by)).expect("a drawing");
-        // All stretches are alike, so they are one: 1 of 190 verdicts is red, not all of it.
+        // All stretches are equal, so they are joined: 1 of 190 verdicts is red, not all of them.
         assert_eq!(drawn.matches("<rect").count(), 2);
         assert!(
             drawn.contains(&format!("height={:.1} /", RIBBON / 190.0)),
@@ -358,7 +358,7 @@ mod tests {
         let drawn = html(&points, &[], Some(&by_ratio)).expect("more than two");
         assert!(drawn.contains("tolerance 1.25") && drawn.contains("tolerance 0.8"));
         assert!(drawn.contains("0.9000 (0.4500 to 1.8000)"), "{drawn}");
-        // A little above the intervals.
+        // The axis ends a little above the intervals.
         assert!(drawn.contains(">1.980<"), "{drawn}");
         let mut boundless = points.clone();
         boundless[9].ratio = Some(HistoryError {

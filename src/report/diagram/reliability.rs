@@ -1,15 +1,15 @@
-//! The reliability diagram: cells, the CORP curve and the map that is advised.
+//! The reliability diagram: cells, the CORP curve and the advised map.
 //!
 //! The horizontal axis is the score, the vertical axis the event rate, both on the axis of the
-//! model ([`super::scale`]). Of a calibrated model everything lies on the dashed diagonal, up to
+//! model ([`super::scale`]). For a calibrated model everything lies on the dashed diagonal, up to
 //! chance.
 //!
-//! * The line is the CORP curve, the rising function that fits the outcomes best, and the area
-//!   around the diagonal where it falls by chance if the scores are true ([`crate::stats::corp`]).
-//! * A point is a cell at its mean score and event rate, its area in proportion to its events. The
-//!   grey bar is the range of the rate if the scores are true (Bröcker and Smith 2007, "Increasing
-//!   the reliability of reliability diagrams"), the whisker the exact interval of the rate. A point
-//!   outside its grey bar is red.
+//! * The line is the CORP curve, the rising function that fits the outcomes best. The area around
+//!   the diagonal is where it falls by chance if the scores are true ([`crate::stats::corp`]).
+//! * A point is a cell at its mean score and event rate, with an area proportional to its events.
+//!   The grey bar is the range of the rate if the scores are true (Bröcker and Smith 2007,
+//!   "Increasing the reliability of reliability diagrams"). The whisker is the exact interval of
+//!   the rate. A point outside its grey bar is red.
 //! * Below the square are the events per cell. Empty cells are not drawn.
 
 use std::fmt::Write;
@@ -56,7 +56,7 @@ pub fn svg(e: &Evaluation, map: Option<&Map>) -> String {
     out
 }
 
-/// Grid, labels and the diagonal.
+/// Draws grid, labels and the diagonal.
 fn frame(scale: Scale, out: &mut String) {
     for value in scale.ticks() {
         let (x, y) = (scale.x(value), scale.y(value));
@@ -90,7 +90,7 @@ fn frame(scale: Scale, out: &mut String) {
     );
 }
 
-/// Where the curve falls if the scores are true.
+/// Draws the area of the curve if the scores are true.
 fn band(cells: &[corp::CurveCell], scale: Scale, out: &mut String) {
     let band = corp::band(cells);
     if band.len() < 2 {
@@ -121,7 +121,7 @@ fn curve(cells: &[corp::CurveCell], scale: Scale, out: &mut String) {
     );
 }
 
-/// The recalibrated score over the score: the points lie on it if the map is right.
+/// Draws the recalibrated score over the score: the points lie on it if the map is right.
 fn advised(map: &Map, scale: Scale, out: &mut String) {
     const STEPS: u32 = 120;
     out.push_str("<polyline class=map fill=none points=\"");
@@ -132,7 +132,7 @@ fn advised(map: &Map, scale: Scale, out: &mut String) {
     out.push_str("\"><title>the map that is advised</title></polyline>");
 }
 
-/// The consistency bar of a cell and the interval of its rate.
+/// Draws the consistency bar of a cell and the interval of its rate.
 fn bars(cell: &ReliabilityCell, scale: Scale, out: &mut String) {
     let x = scale.x(cell.mean_score);
     let (top, bottom) = (scale.y(cell.null_high), scale.y(cell.null_low));
@@ -153,7 +153,7 @@ fn bars(cell: &ReliabilityCell, scale: Scale, out: &mut String) {
     }
 }
 
-/// The point of a cell, its area in proportion to the events.
+/// Draws the point of a cell, with an area proportional to its events.
 fn point(cell: &ReliabilityCell, most: u64, scale: Scale, out: &mut String) {
     let radius = 2.0 + 5.0 * (cell.n as f64 / most as f64).sqrt();
     let _ = write!(
@@ -170,7 +170,7 @@ fn point(cell: &ReliabilityCell, most: u64, scale: Scale, out: &mut String) {
     );
 }
 
-/// Events per cell, on the same scale across.
+/// Draws the events per cell, on the same horizontal axis.
 fn counts(cells: &[&ReliabilityCell], most: u64, scale: Scale, out: &mut String) {
     let base = TOP + SIDE + GAP + COUNTS;
     for cell in cells {
@@ -201,7 +201,7 @@ fn outside(cell: &ReliabilityCell) -> bool {
     cell.event_rate < cell.null_low || cell.event_rate > cell.null_high
 }
 
-/// A probability with no more digits than it needs.
+/// Formats a probability with no more digits than it needs.
 fn label(value: f64) -> String {
     let rounded = match value < 0.01 {
         true => format!("{value:.6}"),
@@ -227,7 +227,7 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::sums::Sums;
 
-    /// Scores spread over log-odds from -9 to -2, twice as frequent as they say.
+    /// Scores spread over log-odds from -9 to -2, whose outcomes are twice as frequent.
     fn rare(axis: Axis) -> Evaluation {
         let mut sums = Sums::new(Grid::new(axis, 12));
         for i in 0..20_000_u32 {
@@ -265,7 +265,7 @@ mod tests {
         );
         assert!(drawn.contains(">0.001</text>"), "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
-        // Events that are twice as frequent as the scores say leave their bars.
+        // Cells whose events are twice as frequent as the scores say leave their bars.
         assert!(drawn.contains("class=\"out\""));
         assert!(!svg(&rare(Axis::Linear), None).contains("log-odds"));
     }

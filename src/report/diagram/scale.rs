@@ -1,9 +1,9 @@
-//! From probabilities to places in a square, on the axis of the model.
+//! Maps probabilities to places in a square, on the axis of the model.
 //!
 //! On a linear axis both sides run from 0 to the smallest round number above the values, so that a
-//! model of rare events fills the square. On a logit axis, which a model has whose scores lie near
-//! 0 or 1, both sides are log-odds between the outermost values; 0 and 1 lie on the edges, where
-//! they cannot be told from values just inside.
+//! model of rare events fills the square. On a logit axis, for models whose scores lie near 0 or 1,
+//! both sides are log-odds between the outermost values. 0 and 1 lie on the edges, and look like
+//! values just inside.
 
 use crate::stats::axis::Axis;
 use crate::stats::evaluation::ReliabilityCell;
@@ -13,10 +13,10 @@ pub(super) const SIDE: f64 = 360.0;
 pub(super) const LEFT: f64 = 68.0;
 pub(super) const TOP: f64 = 10.0;
 
-/// Furthest log-odds that are drawn.
+/// Furthest log-odds to draw.
 const LOGIT_MAX: f64 = 16.0;
 
-/// The places of probabilities.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
     /// From 0 to this.
@@ -26,8 +26,8 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// The scale that holds all scores, and the rates of the cells that matter: of those with a
-    /// hundredth of the events or more.
+    /// The scale that holds the scores and rates of the cells that matter: those with at least a
+    /// hundredth of the events, or a thousandth on a logit axis.
     pub(super) fn of(axis: Axis, cells: &[&ReliabilityCell]) -> Scale {
         let total: u64 = cells.iter().map(|cell| cell.n).sum();
         let matters = cells.iter().filter(|cell| cell.n * 100 >= total);
@@ -85,7 +85,7 @@ impl Scale {
         TOP + SIDE * (1.0 - self.share(rate))
     }
 
-    /// The probability at a share of the side.
+    /// The probability at this share of the side.
     pub(super) fn at(self, share: f64) -> f64 {
         match self {
             Scale::Linear(range) => share * range,
@@ -101,7 +101,7 @@ impl Scale {
         let Scale::Logit(low, high) = self else {
             return (0..=5).map(|i| self.at(f64::from(i) / 5.0)).collect();
         };
-        // Powers of ten go first, and others where their labels have room.
+        // Powers of ten go first; others are added if their labels have room.
         let mut kept: Vec<f64> = Vec::new();
         let tens = |factor: f64| (1..=6).map(move |exponent| factor * 10f64.powi(-exponent));
         let all = std::iter::once(0.5)

@@ -15,12 +15,12 @@ use crate::stats::kernel::Vectors;
 use crate::stats::multiclass::{self, ClassResult, Classwise, of_class};
 use crate::stats::view::View;
 
-/// Classes in the table, at most.
+/// Most classes in the table.
 const ROWS: usize = 200;
-/// Classes with a diagram, at most.
+/// Most classes with a diagram.
 const DRAWN: usize = 6;
 
-/// The page of all classes, each against the rest; `names` are theirs, if they have any.
+/// The page of all classes, each against the rest; `names` are their names, if they have any.
 pub fn page(
     (name, names): (&str, &[String]),
     sample: &Vectors,

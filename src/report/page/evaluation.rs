@@ -11,32 +11,32 @@ use crate::stats::evaluation::{Conclusion, DecideBy, Ends, Evaluation, Reliabili
 use crate::stats::recalibration::{Fits, Judgement, Map};
 use crate::stats::view::View;
 
-/// Cells that are named as the worst.
+/// Number of cells that are named as the worst.
 const WORST: usize = 5;
 
-/// Maps that were fitted and judged, and on which events.
+/// Maps that were fitted and judged, with a description of the events.
 #[derive(Debug)]
 pub struct Maps<'a> {
     /// The maps.
     pub fits: &'a Fits,
-    /// What they bring.
+    /// The gain of each map.
     pub judgement: &'a Judgement,
-    /// The scores of the page were recalibrated already.
+    /// Whether the scores of the page were already recalibrated.
     pub applied: bool,
-    /// On which events, in a sentence.
+    /// The events on which the maps were fitted and judged, in a sentence.
     pub how: &'a str,
 }
 
-/// What the page says beside the evaluation.
+/// The contents of the page beside the evaluation.
 #[derive(Debug)]
 pub struct Sample<'a> {
-    /// What the events are called: the name of the file.
+    /// Name of the sample: the name of the file.
     pub name: &'a str,
-    /// What the scores are.
+    /// The view that the scores belong to.
     pub view: View,
-    /// How well they separate outcomes.
+    /// How well the scores separate outcomes.
     pub discrimination: Option<&'a Discrimination>,
-    /// Maps, or why there are none.
+    /// The maps, or the reason why there are none.
     pub maps: Result<Maps<'a>, &'a str>,
 }
 
@@ -60,7 +60,7 @@ pub fn page(e: &Evaluation, sample: &Sample<'_>) -> String {
     document(sample.name, &body)
 }
 
-/// The map to draw: one that is advised, and not applied already.
+/// The map to draw: the advised one, if it is not applied already.
 fn advised<'a>(maps: &Maps<'a>) -> Option<&'a Map> {
     let method = maps.judgement.advice.method().filter(|_| !maps.applied)?;
     maps.fits.map(method)
@@ -143,7 +143,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
     out
 }
 
-/// All tests with their p-values.
+/// The table of all tests with their p-values.
 fn tests(e: &Evaluation) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |name: &str, p: Option<f64>, finds: String| {
@@ -244,13 +244,13 @@ fn tests(e: &Evaluation) -> String {
     )
 }
 
-/// That this test decides, if it does.
+/// A note if this test decides.
 fn decides(e: &Evaluation, by: DecideBy) -> &'static str {
     let decides = e.decided_by == by || (by == DecideBy::Tcal && e.decided_by == DecideBy::Paper);
     if decides { "; it decides" } else { "" }
 }
 
-/// The worst cells, and all.
+/// The worst cells, and the table of all.
 fn cells(e: &Evaluation) -> String {
     let mut worst: Vec<&ReliabilityCell> = e.reliability.iter().filter(|c| off(c) > 1.0).collect();
     worst.sort_by(|a, b| off(b).total_cmp(&off(a)));
@@ -310,7 +310,8 @@ fn cells(e: &Evaluation) -> String {
     out + "</section>"
 }
 
-/// How far the rate lies from the middle of its bar, in halves of the bar: above 1 it is outside.
+/// Distance of the rate from the middle of its bar, in half-lengths of the bar: above 1 it is
+/// outside.
 fn off(c: &ReliabilityCell) -> f64 {
     let (middle, half) = (
         0.5 * (c.null_low + c.null_high),

@@ -1,4 +1,4 @@
-//! AUC, accuracy, log loss and Brier score, because people expect them; none of them says by itself
+//! AUC, accuracy, log loss and Brier score, because people expect them. None of them alone shows
 //! whether scores are true.
 
 use super::table;
@@ -7,7 +7,7 @@ use crate::stats::discrimination::{Auc, Discrimination, VectorScores};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
 
-/// The table of an evaluation of scores.
+/// The table for an evaluation of scores.
 pub fn section(e: &Evaluation, d: Option<&Discrimination>, view: View) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |name: &str, value: String, says: &str| {
@@ -73,7 +73,7 @@ pub fn section(e: &Evaluation, d: Option<&Discrimination>, view: View) -> String
     )
 }
 
-/// The table of vectors.
+/// The table for vectors.
 pub fn of_vectors(v: &VectorScores) -> String {
     let row =
         |name: &str, value: f64, says: &str| vec![name.to_owned(), number(value), says.to_owned()];
@@ -100,7 +100,7 @@ pub fn of_vectors(v: &VectorScores) -> String {
     )
 }
 
-/// An area with its interval, and what cells hide.
+/// Formats an area with its interval, and the uncertainty that cells cause.
 pub fn area(a: &Auc) -> String {
     let mut out = number(a.value);
     if let Some((low, high)) = a.interval {

@@ -1,8 +1,8 @@
 //! A self-contained page with the results of `evaluate` or `replay`, for people without access to
 //! trueline.
 //!
-//! A page is one file. It asks for nothing from any network, and its policy forbids it; it has no
-//! script, follows the light or dark mode of its reader, prints, and fits a phone. Drawings and
+//! A page is one file. It loads nothing from a network, and its policy forbids that. It has no
+//! script, follows the reader's light or dark mode, can be printed, and fits a phone. Drawings and
 //! numbers are those of the service's pages. Every value from outside passes through [`escape`].
 //!
 //! | file | shows |
@@ -21,7 +21,7 @@ pub mod replay;
 
 use super::html::{STYLE, escape};
 
-/// A whole page.
+/// A whole HTML page.
 fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>{} · trueline</title>\

@@ -1,5 +1,4 @@
-//! The map that would make the scores true: which one, what it says at a few scores, and what it
-//! would change.
+//! The map that would make the scores true: its name, its values at a few scores, and its effect.
 
 use super::table;
 use crate::report::html::{capital, escape, number, thousands};
@@ -7,10 +6,10 @@ use crate::report::recalibration::words;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::recalibration::{Fits, Judgement, Map, Measures, Method};
 
-/// Scores at which a map is shown, at most.
+/// Most scores at which a map is shown.
 const SCORES: usize = 12;
 
-/// The section of maps that were fitted and judged; `how` says on which events.
+/// The section of maps that were fitted and judged; `how` describes the events.
 pub fn section(
     e: &Evaluation,
     (fits, judgement): (&Fits, &Judgement),
@@ -36,7 +35,7 @@ pub fn section(
     out + "</section>"
 }
 
-/// Each map before and after.
+/// The table of each map's scores before and after.
 fn changes(fits: &Fits, judgement: &Judgement) -> String {
     let row = |name: &str, gain: String, m: &Measures| {
         vec![
@@ -76,7 +75,7 @@ fn changes(fits: &Fits, judgement: &Judgement) -> String {
     )
 }
 
-/// The map at the mean scores of cells with events.
+/// The table of the map's values at the mean scores of cells with events.
 pub fn said_instead(e: &Evaluation, map: &Map) -> String {
     let cells: Vec<_> = e.reliability.iter().filter(|c| c.n > 0).collect();
     let step = cells.len().div_ceil(SCORES).max(1);

@@ -1,5 +1,4 @@
-//! The page of a replay: what was found in all, then each stream with its windows, their past and
-//! its alerts.
+//! The page of a replay: a summary, then each stream with its windows, their past and its alerts.
 
 use std::fmt::Write;
 
@@ -11,19 +10,19 @@ use crate::report::moment::clock;
 use crate::report::window::{badge, section};
 use crate::stats::discrimination::Discrimination;
 
-/// Streams in detail, at most.
+/// Most streams in detail.
 const DETAILED: usize = 40;
-/// Rows of the table of windows, at most.
+/// Most rows of the table of windows.
 const ROWS: usize = 1000;
 
 /// A change of the alert of a stream, of a window or of a detector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeLine {
-    /// When, in event time.
+    /// Event time of the change.
     pub at_ms: i64,
-    /// In words.
+    /// The change in words.
     pub sentence: String,
-    /// An alert began.
+    /// Whether an alert began.
     pub began: bool,
 }
 
@@ -32,15 +31,15 @@ pub struct ChangeLine {
 pub struct StreamPart<'a> {
     /// The last judgements.
     pub report: &'a StreamReport,
-    /// What each window said over time, by its name.
+    /// The past of each window, by its name.
     pub past: Vec<(String, Vec<HistoryPoint>)>,
     /// The last changes of its alerts, the oldest first.
     pub changes: Vec<ChangeLine>,
-    /// Changes that are not kept.
+    /// Number of earlier changes that were not kept.
     pub more_changes: usize,
 }
 
-/// The whole page; `name` says what was replayed, `counts` what became of the records.
+/// The whole page; `name` names the replayed events, `counts` describes all records.
 pub fn page(name: &str, counts: &str, mut streams: Vec<StreamPart<'_>>) -> String {
     streams.sort_by(|a, b| {
         let (x, y) = (urgency(a.report), urgency(b.report));
@@ -61,7 +60,8 @@ pub fn page(name: &str, counts: &str, mut streams: Vec<StreamPart<'_>>) -> Strin
     document(name, &body)
 }
 
-/// The worst streams have the most: firing, miscalibrated windows, the surest error.
+/// Sort key by which the worst streams are greatest: firing, number of miscalibrated windows,
+/// highest lower end of an error.
 fn urgency(report: &StreamReport) -> (bool, usize, f64) {
     let bad = report.windows.iter().filter(|w| is_bad(w)).count();
     let lower = report.windows.iter().map(WindowReport::lower);
@@ -90,7 +90,7 @@ fn summary(name: &str, counts: &str, streams: &[StreamPart<'_>]) -> String {
     )
 }
 
-/// All windows of all streams.
+/// The table of all windows of all streams.
 fn overview(streams: &[StreamPart<'_>]) -> String {
     let mut rows = Vec::new();
     for (i, stream) in streams.iter().enumerate() {
@@ -179,7 +179,7 @@ fn alerts(stream: &StreamPart<'_>, body: &mut String) {
     body.push_str("</details>");
 }
 
-/// What follows the numbers of a window: the map that is advised, and how well the scores separate
+/// The HTML after the numbers of a window: the advised map, and how well the scores separate
 /// outcomes.
 fn further(window: &WindowReport) -> String {
     let mut out = String::new();

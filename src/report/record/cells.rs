@@ -3,7 +3,7 @@
 use crate::stats::axis::{Axis, Grid};
 use serde::{Deserialize, Serialize};
 
-/// Cells, exactly.
+/// An exact description of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cells {
     level: u32,
@@ -30,7 +30,7 @@ impl Cells {
         }
     }
 
-    /// The grid; `None` where the numbers are none of a grid.
+    /// The grid; `None` if the numbers describe none.
     pub(super) fn grid(&self) -> Option<Grid> {
         let level = (1..=crate::stats::axis::LEVEL_MAX).contains(&self.level);
         let axis = match self.clips {

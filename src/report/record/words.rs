@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 impl Record {
-    /// What happened, in words and numbers.
+    /// The change in words and numbers.
     pub fn words(&self) -> String {
         let mut out = format!("{}\n", printable(&self.sentence));
         let _ = writeln!(
@@ -85,7 +85,7 @@ impl Record {
     }
 }
 
-/// The ratio of observed to expected outcomes, which decides of rare events.
+/// The ratio of observed to expected outcomes in words; it decides for rare events.
 fn ratio(ratio: &Value) -> Option<String> {
     let number = |name: &str| ratio[name].as_f64();
     let (lower, upper, most) = (number("lower")?, number("upper")?, number("most")?);
@@ -95,7 +95,7 @@ fn ratio(ratio: &Value) -> Option<String> {
     ))
 }
 
-/// Four digits of a number; what is none, such as an infinity, as it stands.
+/// Formats a number with four decimals; other values, such as an infinity, stay unchanged.
 fn digits(value: &Value) -> String {
     match value.as_f64() {
         Some(x) => format!("{x:.4}"),
