@@ -125,13 +125,12 @@ impl VectorWindow {
 struct Watch {
     account: String,
     budget: String,
-    /// The share of the budget that this step may spend.
+    /// The share of the budget that the detector stakes in this step.
     share: f64,
     alpha: f64,
     tolerance: f64,
-    /// The detector's state before the pane as in snapshots (JSON has no infinities, which the
-    /// logarithm of an empty bet is), the pane, its start and end; `None` if it took no pane at
-    /// that moment.
+    /// State before the pane as in snapshots (JSON has no infinities, but the logarithm of an empty
+    /// bet is one), the pane, its start and end; `None` if it took no pane at that moment.
     step: Option<(String, String, (i64, i64))>,
     /// Whether it was in alarm after the step.
     alarm: bool,

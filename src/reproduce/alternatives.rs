@@ -1,5 +1,5 @@
-//! The alternatives of the T-Cal paper, curves with m bumps as in its (10), and what each test
-//! makes of them.
+//! The alternatives of the T-Cal paper, curves with m bumps as in its (10), and the results of each
+//! test on them.
 //!
 //! Scores are uniform. The true probability is z + a·ρ·m^{−s}·ζ(x) on [¼, ¾], where ζ(x) =
 //! exp(−1/(x(1−x))), x is the fractional part of 2m(z − ¼), j its integer part, and a = (−1)^j. The
@@ -7,9 +7,8 @@
 //! `tests_comparison`, `l1_vs_l2`, `splitting_vs_plugin`).
 //!
 //! Published numbers are read off the vector graphics that came with the program, so they have four
-//! digits. They are shares of 10⁴ data sets beyond a critical value, which is itself the 50th
-//! largest of 1000 draws. The error of that critical value shifts whole curves; [`noise`] allows
-//! for it.
+//! digits. They are shares of 10⁴ data sets beyond a critical value, which is the 50th largest of
+//! 1000 draws. The error of that critical value shifts whole curves; [`noise`] allows for it.
 
 use super::{Cell, Effort, Row, Table, published};
 use crate::stats::classical::{Totals, cox};
@@ -33,7 +32,7 @@ pub struct Curve {
     pub s: f64,
     /// Scale.
     pub rho: f64,
-    /// All bumps below ½ go down and all above go up, instead of alternating.
+    /// All bumps below ½ go down and all above ½ go up, instead of alternating.
     pub halves: bool,
 }
 
@@ -67,7 +66,7 @@ impl Curve {
         if up { z + bump } else { z - bump }
     }
 
-    /// The bumps with the ℓ2-ECE that they make.
+    /// A label with the bumps and the ℓ2-ECE that they make.
     pub fn label(&self) -> String {
         let error = 0.0098 * self.rho * self.m.powf(-self.s);
         format!("{} ({error:.4})", self.m)
@@ -88,7 +87,7 @@ pub fn rejects(sample: &[(f64, bool)]) -> bool {
     tcal(&Levels::from_scores(sample, 12), &Options::default().tcal).reject
 }
 
-/// T_d at all B scales; the statistics of the paper's adaptive procedure.
+/// T_d at all B scales: the statistics of the paper's adaptive procedure.
 pub fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
     let levels = Levels::from_scores(sample, scales(sample.len() as f64));
     levels.as_slice().iter().map(debiased).collect()
@@ -116,9 +115,9 @@ fn upper_quantiles(mut all: Vec<Vec<f64>>, tail: f64) -> Vec<f64> {
     (0..count).map(&mut value).collect()
 }
 
-/// Standard error of a published type II error β beside our own draws: of its 10⁴ data sets and of
-/// the critical values, drawn 1000 times there and `replicates` times here. An error δ in the level
-/// shifts the critical value of a normal statistic by δ/φ(z_α).
+/// Standard error of a published type II error β compared with our draws. It covers the 10⁴
+/// published data sets, and the critical values, drawn 1000 times there and `replicates` times
+/// here. An error δ in the level shifts the critical value of a normal statistic by δ/φ(z_α).
 fn noise(beta: f64, replicates: usize) -> f64 {
     let density = |z: f64| (-0.5 * z * z).exp();
     let level = (ALPHA * (1.0 - ALPHA) * (1e-3 + 1.0 / replicates as f64)).sqrt();
@@ -187,8 +186,8 @@ fn five(sample: &[(f64, bool)], m: u64) -> Vec<f64> {
     ]
 }
 
-/// Figures 3 and 4 at one n: type II errors of the default, of the paper's adaptive procedure and
-/// of its other tests.
+/// Figures 3 and 4 at one n: type II errors of the default test, the paper's adaptive procedure and
+/// its other tests.
 pub fn compared(effort: &Effort, at: usize) -> Table {
     let (s, rho) = (0.6, 100.0);
     let n = [2000, 5000, 10_000][at];
@@ -254,7 +253,7 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
 }
 
 /// The authors' two-sample statistic over m cells, Σ(share of V − share of W)². V are the scores of
-/// the positives in the first half, W those of drawn positives in the second.
+/// the positives in the first half, and W those of the drawn positives in the second.
 fn split_statistic(sample: &[(f64, bool)], m: u64, rng: &mut Rng) -> f64 {
     let cell = |z: f64| ((z * m as f64) as usize).min(m as usize - 1);
     let (mut v, mut w) = (vec![0.0; m as usize], vec![0.0; m as usize]);
@@ -358,8 +357,8 @@ mod tests {
 
     #[test]
     fn at_power_one_half_the_uncertainty_is_that_of_the_critical_value() {
-        // A level drawn 1000 times is off by 0.0069, the bound by 0.067, the middle of the curve by
-        // 0.027.
+        // A level drawn 1000 times is off by 0.0069, the bound by 0.067, and the middle of the
+        // curve by 0.027.
         let far = noise(0.5, usize::MAX);
         assert!((far - 0.0272).abs() < 0.0004, "{far}");
         assert!(noise(0.0, 3000) < 0.0004 && noise(0.95, 3000) < far);

@@ -1,10 +1,10 @@
 //! T-Cal, Figure 8: how fast the debiased estimator finds a known error.
 //!
 //! Scores are uniform, all outcomes positive, so the squared ℓ2-ECE is E(1 − Z)² = 1/3. The figure
-//! draws |T_d − 1/3| at m\* = ⌊n^{2/(4s+1)}⌋ cells against n on logarithmic axes, a line for each
-//! smoothness s, beside a dashed slope of −½. Lines with s = 0.4 and 0.6 miss that slope: a cell of
-//! N events makes T_d low by the factor 1 − 1/N, so the bias is about m\*/(3n), of order
-//! n^{(1−4s)/(4s+1)}. That is above n^{−½} where s < ¾.
+//! draws |T_d − 1/3| at m\* = ⌊n^{2/(4s+1)}⌋ cells against n on logarithmic axes, with a line for
+//! each smoothness s and a dashed slope of −½. Lines with s = 0.4 and 0.6 miss that slope: a cell
+//! of N events makes T_d low by the factor 1 − 1/N, so the bias is about m\*/(3n), of order
+//! n^{(1−4s)/(4s+1)}. That is above n^{−½} if s < ¾.
 
 use super::alternatives::line;
 use super::{Cell, Effort, Row, Table, draw};
@@ -84,7 +84,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
     ]
 }
 
-/// Standard error of a slope from those of its points, whose logarithms have relative errors.
+/// Standard error of a slope from the errors of its points, whose logarithms have relative errors.
 fn drawn_error(points: &[(f64, f64)], cells: impl Iterator<Item = Cell>) -> f64 {
     let mean = points.iter().map(|p| p.0).sum::<f64>() / points.len() as f64;
     let spread: f64 = points.iter().map(|p| (p.0 - mean).powi(2)).sum();

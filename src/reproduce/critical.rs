@@ -1,4 +1,4 @@
-//! T-Cal, Figure 9: the type I error of critical values that are drawn from one sample.
+//! T-Cal, Figure 9: the type I error of critical values drawn from one sample.
 //!
 //! Scores are uniform and calibrated, the statistic is T_d at m\* cells with s = 0.6 (the paper
 //! does not name s). A repetition draws one sample, then 19 redraws of it: (a) scores with
@@ -6,8 +6,8 @@
 //! type I error is the share of fresh data sets at or above it. The paper says that both are near
 //! 1/20 and only (b) is exact.
 //!
-//! Fresh data sets are drawn once for each n and shared by all repetitions; their own error is part
-//! of the standard error.
+//! Fresh data sets are drawn once for each n and shared by all repetitions; their error is part of
+//! the standard error.
 
 use super::{Cell, Effort, Row, Table, draw};
 use crate::stats::estimator::debiased;

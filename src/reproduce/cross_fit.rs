@@ -3,10 +3,10 @@
 //! The set-up of Figure 7: n = 20,000, alternatives with m bumps, s = 0.6 and ρ = 100, or s = 0.8
 //! and ρ = 200. Splitting keeps the outcomes of the first half, draws those of the second from the
 //! scores, and compares shares of positives cell by cell; cross-fitting is the mean of that
-//! statistic and of the one with the halves exchanged. Critical values are the 50th largest of 1000
+//! statistic and the one with the halves exchanged. Critical values are the 50th largest of 1000
 //! null draws of an oracle; a point has 250 data sets in each repetition, where the paper has 1000.
-//! All is repeated ten times; the error is that of the mean over repetitions, so it has the error
-//! of critical values in it. The paper says that cross-fitting gains nothing notable.
+//! All is repeated ten times; the error is that of the mean over repetitions, so it includes the
+//! error of critical values. The paper says that cross-fitting gains nothing notable.
 
 use super::alternatives::{ALPHA, Curve};
 use super::{Cell, Effort, Row, Table, published};
@@ -81,7 +81,7 @@ fn two_samples(kept: &[Half], drawn: &[Half]) -> f64 {
     kept.iter().zip(drawn).map(gap).sum()
 }
 
-/// One panel: 0 is (a), 1 is (b).
+/// One panel: `at` = 0 is (a), 1 is (b).
 pub fn run(effort: &Effort, at: usize) -> Vec<Table> {
     let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
     let m_star = slices(N, s, 2);
@@ -125,7 +125,8 @@ pub fn run(effort: &Effort, at: usize) -> Vec<Table> {
             let floor = Cell::share((mean.ours * all as f64) as usize, all);
             let cell = mean.with_error(mean.error.max(floor.error));
             let known = published::number("splitting", &format!("s = {s}, {}", columns[k]), *point);
-            // The curves of Figure 7 rest on one critical value, whose error is √10 times ours.
+            // The published curves of Figure 7 use one critical value, whose error is √10 times
+            // ours.
             known.map_or(cell, |p| {
                 let critical = REPETITIONS as f64 * mean.error * mean.error;
                 let spread = (critical + p * (1.0 - p) / 1e4).sqrt();

@@ -1,10 +1,10 @@
-//! T-Cal, Figure 5: the smallest error that a test of known smoothness finds, against n.
+//! T-Cal, Figure 5: the smallest error that a test with known smoothness finds, against n.
 //!
 //! For each n the figure draws log₁₀ of the ℓ2-ECE ε_n at which the type II error falls below 0.05,
 //! over ten repetitions. The statistic is T_d at m\* cells, its critical value the upper 5 % of
 //! null draws, which all repetitions share. ε_n is found by bisection on the logarithm of the
-//! number of bumps. In theory its logarithm falls by 2s/(4s+1) for each of n. The paper's picture
-//! has no numbers to read.
+//! number of bumps. In theory its logarithm falls by 2s/(4s+1) per unit of ln n. The paper's
+//! picture has no numbers to read.
 
 use super::alternatives::{ALPHA, Curve, line};
 use super::{Cell, Effort, Row, Table, draw};
@@ -35,7 +35,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
     let mut rng = Rng::new(effort.seed ^ 0x0500);
     let mut columns = Vec::new();
     for (s, rho) in CURVES {
-        // By repetition, the points (ln n, ln ε_n).
+        // For each repetition, the points (ln n, ln ε_n).
         let mut all = vec![Vec::new(); repetitions as usize];
         for (at, &n) in sizes.iter().enumerate() {
             effort

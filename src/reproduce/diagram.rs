@@ -1,8 +1,9 @@
-//! T-Cal, Figure 6: the reliability diagram of a network on CIFAR-10, with the test's view of it.
+//! T-Cal, Figure 6: the reliability diagram of a network on CIFAR-10, and the cells that the test
+//! uses.
 //!
 //! The usual diagram has 15 equal cells. The test looks at all scales and rejects at the one with
-//! the smallest p-value; the second table has its occupied cells. Rates have Clopper–Pearson bars
-//! of 95 % in the columns beside them.
+//! the smallest p-value; the second table has its occupied cells. The columns after the rates have
+//! their 95 % Clopper–Pearson bars.
 
 use super::networks::read;
 use super::{Cell, Effort, Row, Table};
@@ -15,12 +16,12 @@ use std::path::Path;
 /// Cells of the usual diagram.
 const CELLS: u64 = 15;
 
-/// Occupied cells of the test's scale at most: beyond, a picture says nothing.
+/// Most occupied cells of the test's scale to draw; a picture of more is unreadable.
 const MOST: usize = 64;
 
 const NETWORK: &str = "cifar10_vgg19_bn.none";
 
-/// Both diagrams; none without the folder of data.
+/// Both diagrams; none without the data folder.
 pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
     match &effort.data {
         Some(data) => diagrams(&data.join("tcal")),

@@ -2,9 +2,9 @@
 //! miscalibration.
 //!
 //! f is uniform, y ~ Bernoulli(f), and the prediction is f^β/(f^β + (1−f)^β) with T = 1/β. It is
-//! over-confident below T = 1, calibrated at 1 and under-confident above. The paper has plots only.
+//! over-confident below T = 1, calibrated at 1 and under-confident above. The paper has only plots.
 //! The numbers beside ours are means of three trials of an independent program (numpy, HiGHS), with
-//! four digits; their error is that of three of our trials.
+//! four digits; their error equals that of three of our trials.
 
 use super::{Cell, Effort, Job, Row, Table};
 use crate::stats::distance::{Extent, binned, of_scores};

@@ -3,8 +3,8 @@
 use crate::stats::levels::{Level, LevelCell};
 use crate::stats::rng::Rng;
 
-/// Events in `m` equal cells, the last closed, without sorting them: what the estimators of a level
-/// read, cell by cell in ascending order.
+/// Counts events in `m` equal cells, the last one closed, without sorting them. The level has what
+/// its estimators read, cell by cell in ascending order.
 pub fn level(events: impl Iterator<Item = (f64, bool)>, m: u64) -> Level {
     let mut cells = vec![LevelCell::default(); m as usize];
     for (z, y) in events {
@@ -59,7 +59,7 @@ pub fn dirichlet(rng: &mut Rng, alpha: f64, row: &mut [f64]) {
     loop {
         row.iter_mut().for_each(|p| *p = gamma(rng, alpha));
         let sum: f64 = row.iter().sum();
-        // With a small α all values can round to 0: draw again.
+        // With a small α all values can round to 0; then draw again.
         if sum > 0.0 {
             row.iter_mut().for_each(|p| *p /= sum);
             return;

@@ -1,19 +1,19 @@
 //! The kernel paper's Figures 3 to 82: estimates and test errors over a grid of set-ups.
 //!
 //! A data set has n = 250 predictions from the symmetric Dirichlet(α) over K classes. An outcome is
-//! drawn from β with probability π, else from the prediction. Set-ups are α ∈ {1, 0.1} times β
+//! drawn from β with probability π, otherwise from the prediction. Set-ups are α ∈ {1, 0.1} times β
 //! uniform or all on the first class.
 //!
 //! * Figures 3 to 34: eight estimators by four set-ups, each over K ∈ {2, 10, 100, 1000} and π ∈
-//!   {0, ¼, ½, ¾, 1}: histograms with a line at the mean, which is the number beside ours.
+//!   {0, ¼, ½, ¾, 1}: histograms with a line at the mean, with which ours is compared.
 //! * Figures 35 to 82: twelve tests by four set-ups, each over K ∈ {2, 10} and π ∈ {0, ½, 1}:
 //!   curves of the test error against the level, here at the [`LEVELS`].
 //!
 //! Figure 3 + 4·e + s has estimator e at set-up s, and Figure 35 + 4·t + s test t at set-up s, in
-//! the order of [`ESTIMATORS`], [`TESTS`] and [`SETUPS`]. Estimators with the median take the
-//! median total variation distance as bandwidth, those with the mean its expectation 2B(Kα,
-//! Kα)/(α·B(α, α)·B((K−1)α, (K−1)α)). Binned errors have ten bins a class, or bins by median and
-//! variance of at least five events.
+//! the order of [`ESTIMATORS`], [`TESTS`] and [`SETUPS`]. Estimators with the median use the median
+//! total variation distance as bandwidth; those with the mean use its expectation 2B(Kα,
+//! Kα)/(α·B(α, α)·B((K−1)α, (K−1)α)). Binned errors have ten bins per class, or bins of at least
+//! five events split by variance at the median.
 
 use super::{Cell, Choice, Effort, Job, Row, Table, draw, published};
 use crate::stats::kernel::asymptotic::{Matrix, block_test};
@@ -24,16 +24,16 @@ use crate::stats::rng::Rng;
 
 const N: usize = 250;
 
-/// Levels at which errors are drawn, and read off the paper's curves.
+/// Levels at which errors are drawn and compared with the paper's curves.
 pub const LEVELS: [f64; 11] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9];
 
-/// Names of the columns by π of a test's figure.
+/// Column names of a test's figure, by π.
 const BY_PI: [&str; 3] = ["π = 0", "π = 0.5", "π = 1"];
 
 /// Numbers of classes.
 pub const CLASSES: [u32; 4] = [2, 10, 100, 1000];
 
-/// Set-ups: α, and whether β is all on the first class.
+/// Set-ups: α (flat or sharp), and whether β is uniform or all on the first class.
 pub const SETUPS: [&str; 4] = ["flat-uniform", "sharp-uniform", "flat-first", "sharp-first"];
 
 /// Estimators.
@@ -64,7 +64,7 @@ pub const TESTS: [&str; 12] = [
     "a-ul-mean",
 ];
 
-/// Whether a figure of these classes and this setup is chosen.
+/// Whether figures with this number of classes and this set-up are chosen.
 fn takes(chosen: &Choice, classes: u32, setup: usize) -> bool {
     chosen.classes.is_none_or(|k| k == classes)
         && chosen.setup.as_deref().is_none_or(|s| s == SETUPS[setup])
@@ -79,7 +79,7 @@ pub fn jobs(effort: &Effort) -> Vec<Job> {
             if !takes(chosen, classes, setup) || (effort.quick && classes > 10) {
                 continue;
             }
-            // A chosen estimator leaves out the tests, a chosen test the estimators.
+            // Choosing an estimator omits the tests, and choosing a test omits the estimators.
             if chosen.test.is_none() || chosen.estimator.is_some() {
                 let name = format!("kernel paper, Figures 3 to 34, {named}, K = {classes}");
                 jobs.push(Job::of(name, move |e| estimates(e, setup, at)));
@@ -124,13 +124,13 @@ impl Setup {
             } else {
                 (rng.uniform() * self.classes as f64) as u32
             };
-            // Dirichlet rows sum to 1 within rounding, so none is refused.
+            // Dirichlet rows sum to 1 within rounding, so no row is refused.
             let _ = v.push(&row, y);
         }
         v
     }
 
-    /// Median and mean bandwidth.
+    /// The kernels with the median and the mean bandwidth.
     fn kernels(&self, v: &Vectors) -> [Kernel; 2] {
         let mean = phi::mean_distance(self.classes, self.alpha);
         let median = phi::median_bandwidth(v).unwrap_or(1.0);
@@ -156,7 +156,7 @@ fn all_estimates(setup: &Setup, v: &Vectors) -> [f64; 8] {
     ]
 }
 
-/// Data sets of the paper's figures.
+/// Number of data sets in the paper's figures.
 const OF_PAPER: u32 = 10_000;
 
 fn sets(effort: &Effort, quick: u32) -> u32 {
@@ -170,7 +170,7 @@ fn seeded(effort: &Effort, part: u64, setup: usize, at: usize, pi: usize) -> Rng
 fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
     let sets = sets(effort, 60);
     let pis = [0.0, 0.25, 0.5, 0.75, 1.0];
-    // By π, the estimates of each data set.
+    // For each π, the estimates of each data set.
     let mut drawn: Vec<Vec<[f64; 8]>> = Vec::new();
     for (p, pi) in pis.into_iter().enumerate() {
         let cell = Setup::new(setup, at, pi);
@@ -287,7 +287,7 @@ fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
         (_, true) => 60,
         _ => 200,
     };
-    // By π, level and test, the wrong answers.
+    // Numbers of wrong decisions, by π, level and test.
     let mut wrong = [[[0usize; 12]; LEVELS.len()]; 3];
     for (p, wrong) in wrong.iter_mut().enumerate() {
         let cell = Setup::new(setup, at, p as f64 / 2.0);
@@ -299,7 +299,7 @@ fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
             let all = p_values(&cell, &v, resamples, effort.seed ^ u64::from(set));
             for (wrong, level) in wrong.iter_mut().zip(LEVELS) {
                 for (wrong, value) in wrong.iter_mut().zip(all) {
-                    // Where π = 0 a rejection is wrong, elsewhere an acceptance.
+                    // For π = 0 a rejection is wrong, otherwise an acceptance.
                     *wrong += usize::from((value <= level) == (p == 0));
                 }
             }
@@ -360,9 +360,9 @@ mod tests {
         let title = &tables[0].title;
         assert!(title.contains("Figure 22,"), "{title}");
         assert!(tables[0].rows.iter().all(|row| row.cells[0].published));
-        // Three errors of twenty data sets at five points.
+        // Three errors cover the deviations of twenty data sets at five points.
         assert_eq!(tables[0].far(), 0, "{}", tables[0].text());
-        // A quantile has an error.
+        // Quantiles have errors.
         assert!(tables[0].rows[2].cells[1..].iter().all(|c| c.error > 0.0));
     }
 
@@ -381,13 +381,13 @@ mod tests {
         let title = &chosen.title;
         assert!(title.contains("Figure 50, d-b-mean"), "{title}");
         assert_eq!(chosen.rows.len(), LEVELS.len());
-        // Type I errors rise with the level, type II errors fall.
+        // Type I errors rise with the level, and type II errors fall.
         for p in 0..3 {
             let at = |l: usize| chosen.rows[l].cells[p].ours;
             let mut steps = (1..LEVELS.len()).map(|l| at(l) - at(l - 1));
             assert!(steps.all(|d| if p == 0 { d >= 0.0 } else { d <= 0.0 }));
         }
-        // The same data sets whether a test is chosen or not.
+        // Choosing a test does not change the data sets.
         for (l, row) in chosen.rows.iter().enumerate() {
             for (p, cell) in row.cells.iter().enumerate() {
                 assert_eq!(*cell, tables[p].rows[l].cells[3]);

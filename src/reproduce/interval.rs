@@ -1,18 +1,18 @@
 //! Sun, Chaudhari, Barnett, Dobriban (2024): coverage and power of the 90 % interval (Figures 3 and
-//! 5). [`super::lengths`] has its length beside that of other intervals.
+//! 5). [`super::lengths`] compares its length with other intervals.
 //!
 //! The settings are those of the authors' program, n = 1000.
 //!
 //! * Settings 1 and 2 have two classes. The class-0 probability p is uniform, or Beta(5, ½) for a
 //!   class chosen evenly. Its true probability is σ(β logit p), so β = 1 is calibrated. The view is
-//!   the top label with 50 cells. Versions of the program before August 2024, when the figures were
-//!   made, have an intercept of 1.
+//!   the top label with 50 cells. Versions of the program before August 2024, with which the
+//!   figures were made, have an intercept of 1.
 //! * Setting 3 has ten classes, uniform on the simplex. The true probability is β less for the
 //!   largest class and β more for the second. The view is the top two with 20 slices.
 //!
 //! The true squared error is 2β² in setting 3. In the others it is an integral of (q(c) − c)² over
-//! the confidence c, since both classes have the same confidences. Where the error is 0, the
-//! interval covers it if it contains 0.
+//! the confidence c, because both classes have the same confidences. An error of 0 is covered if
+//! the interval contains 0.
 
 use super::draw;
 use super::{Cell, Effort, Job, Row, Table};
@@ -38,12 +38,12 @@ pub fn jobs() -> Vec<Job> {
     (1..=3).map(job).collect()
 }
 
-/// Steps of β.
+/// Number of steps of β.
 pub(super) fn steps(effort: &Effort) -> u32 {
     if effort.quick { 5 } else { 20 }
 }
 
-/// β at a step of a setting: from 0 to 1, in setting 3 to 0.1.
+/// β at a step of a setting: from 0 to 1, or to 0.1 in setting 3.
 pub(super) fn beta_at(setting: u32, step: u32, steps: u32) -> f64 {
     let share = f64::from(step) / f64::from(steps);
     if setting == 3 { 0.1 * share } else { share }
@@ -81,7 +81,7 @@ fn table(setting: u32, columns: &[&'static str], rows: Vec<Row>, sets: u32) -> T
     }
 }
 
-/// A coverage beside the nominal one; only a lower coverage counts as a difference.
+/// A coverage with the nominal one; only a lower coverage counts as a difference.
 fn coverage(hits: usize, sets: u32) -> Cell {
     let cell = Cell::share(hits, sets as usize);
     cell.against(CONFIDENCE, (cell.ours - CONFIDENCE).max(0.0))
@@ -186,7 +186,7 @@ fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
     Row::of(format!("{beta:.3} ({error:.4})"), cells)
 }
 
-/// A data set of setting 3, as the top two see it.
+/// A data set of setting 3, reduced to the top two classes.
 pub(super) fn vector_events(rng: &mut Rng, beta: f64) -> Events {
     let mut sample = Vectors::new(10);
     let mut row = [0.0; 10];
@@ -198,7 +198,7 @@ pub(super) fn vector_events(rng: &mut Rng, beta: f64) -> Events {
         truth[order[0]] -= beta;
         truth[order[1]] += beta;
         let y = draw_class(&truth, rng.uniform());
-        // Dirichlet rows sum to 1 within rounding, so none is refused.
+        // Dirichlet rows sum to 1 within rounding, so no row is refused.
         let _ = sample.push(&row, y);
     }
     Events::of(&sample, VectorView::TopK(2))

@@ -1,4 +1,4 @@
-//! One figure or table, and how much of it is drawn.
+//! A job, which draws one figure or table, and its effort.
 
 use super::report::Table;
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How much to draw.
 #[derive(Debug, Clone)]
 pub struct Effort {
-    /// Data sets per point of every figure; `None` where each has its own number.
+    /// Data sets per point of every figure; `None` if each has its own number.
     pub data_sets: Option<u32>,
     /// Fewer points, smaller samples.
     pub quick: bool,
     /// Seed of all draws.
     pub seed: u64,
-    /// Folder of published model outputs, with `tcal` and `cifar10_multiclass` in it.
+    /// Folder of published model outputs, which contains `tcal` and `cifar10_multiclass`.
     pub data: Option<PathBuf>,
     /// Which of Figures 3 to 82 of the kernel paper are drawn.
     pub grid: Choice,
-    /// How far a figure is.
+    /// Progress of the current figure.
     pub progress: Progress,
 }
 
@@ -35,7 +35,7 @@ impl Effort {
         }
     }
 
-    /// As many data sets as a figure needs for errors that say something.
+    /// As many data sets as a figure needs for meaningful errors.
     pub fn full(seed: u64) -> Effort {
         Effort {
             quick: false,
@@ -43,67 +43,67 @@ impl Effort {
         }
     }
 
-    /// Data sets per point of a figure: what is asked for, else its own number, or that of a quick
-    /// run.
+    /// Data sets per point of a figure: the requested number, or the figure's own number for a full
+    /// or a quick run.
     pub fn sets(&self, own: u32, quick: u32) -> u32 {
         let usual = if self.quick { quick } else { own };
         self.data_sets.unwrap_or(usual)
     }
 }
 
-/// How far one figure is. Copies share their state.
+/// Progress of one figure. Copies share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<AtomicU64>);
 
 impl Progress {
-    /// Parts that a whole figure has.
+    /// The value of a complete figure.
     pub const WHOLE: u64 = 1000;
 
-    /// Says that `done` of `total` steps are over.
+    /// Sets the progress to `done` of `total` steps.
     pub fn of(&self, done: usize, total: usize) {
         let part = Progress::WHOLE * done as u64 / total.max(1) as u64;
         self.0.store(part.min(Progress::WHOLE), Ordering::Relaxed);
     }
 
-    /// What is over, from 0 to [`Progress::WHOLE`].
+    /// The progress, from 0 to [`Progress::WHOLE`].
     pub fn parts(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Which part of the [grid](super::grid) is drawn; all of it where nothing is chosen.
+/// The part of the [grid](super::grid) to draw; all of it if nothing is chosen.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// K.
+    /// Number of classes K.
     pub classes: Option<u32>,
     /// One of [`SETUPS`](super::grid::SETUPS).
     pub setup: Option<String>,
-    /// One of [`ESTIMATORS`](super::grid::ESTIMATORS): its distribution, not only its mean.
+    /// One of [`ESTIMATORS`](super::grid::ESTIMATORS), for its distribution and not only its mean.
     pub estimator: Option<String>,
-    /// One of [`TESTS`](super::grid::TESTS): its figure.
+    /// One of [`TESTS`](super::grid::TESTS), for its figure.
     pub test: Option<String>,
-    /// As many data sets and resamples as the paper.
+    /// Use as many data sets and resamples as the paper.
     pub long: bool,
 }
 
 impl Choice {
-    /// Something is chosen, so nothing else is wanted.
+    /// Whether something is chosen, so that nothing else is drawn.
     pub fn is_some(&self) -> bool {
         let names = [&self.setup, &self.estimator, &self.test];
         self.classes.is_some() || names.into_iter().any(Option::is_some)
     }
 }
 
-/// What a job draws.
+/// The function that draws a job's tables.
 type Draw = Box<dyn Fn(&Effort) -> Result<Vec<Table>, String> + Send + Sync>;
 
-/// One figure or table, which can be drawn by itself.
+/// One figure or table, which can be drawn independently.
 pub struct Job {
-    /// What it draws.
+    /// Name of the figure or table.
     pub name: String,
-    /// It takes long, so it is begun before the others.
+    /// Whether it takes long, and so is started before the others.
     pub is_long: bool,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
     draw: Draw,
 }
@@ -117,7 +117,7 @@ impl Job {
         Job::reading(name, move |e| Ok(draw(e)))
     }
 
-    /// A job that reads files. One that cannot be read is an error that names its path.
+    /// A job that reads files. An unreadable file is an error that names its path.
     pub fn reading(
         name: impl Into<String>,
         draw: impl Fn(&Effort) -> Result<Vec<Table>, String> + Send + Sync + 'static,
@@ -130,7 +130,7 @@ impl Job {
         }
     }
 
-    /// The same, begun before the others.
+    /// Marks the job as long, so that it is started before the others.
     pub fn long(self) -> Job {
         Job {
             is_long: true,
@@ -138,7 +138,7 @@ impl Job {
         }
     }
 
-    /// Draws it.
+    /// Draws the tables of the job.
     pub fn run(&self, effort: &Effort) -> Result<Vec<Table>, String> {
         let effort = &Effort {
             progress: self.progress.clone(),

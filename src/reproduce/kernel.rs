@@ -3,9 +3,9 @@
 //!
 //! A data set has n = 250 predictions from Dirichlet(0.1) over ten classes. M1 is calibrated, M2
 //! sets half of the outcomes to class 1, and the outcomes of M3 are uniform. The tests use the
-//! total variation kernel with the median heuristic, a binned error with 10 cells a class, and 1000
-//! bootstrap resamples (200 in a quick run). Published are means and rejection rates at 0.05 over
-//! 10⁴ data sets.
+//! total variation kernel with the median heuristic, a binned error with 10 cells per class, and
+//! 1000 bootstrap resamples (200 in a quick run). Published are means and rejection rates at 0.05
+//! over 10⁴ data sets.
 
 use super::draw;
 use super::{Cell, Effort, Job, Row, Table, grid, published};
@@ -19,8 +19,8 @@ use std::path::Path;
 const N: usize = 250;
 const ALPHA: f64 = 0.05;
 
-/// The figures, those of networks only if the data folder is given; of a chosen part of the grid,
-/// that part only.
+/// The figures; those of networks only if the data folder is given. If a part of the grid is
+/// chosen, only that part.
 pub fn jobs(effort: &Effort) -> Vec<Job> {
     if effort.grid.is_some() {
         return grid::jobs(effort);
@@ -113,7 +113,7 @@ fn data_set(rng: &mut Rng, model: usize, resamples: u32, seed: u64) -> ([f64; 4]
             2 => (rng.uniform() * 10.0) as u32,
             _ => draw_class(&row, rng.uniform()),
         };
-        // Dirichlet rows sum to 1 within rounding, so none is refused.
+        // Dirichlet rows sum to 1 within rounding, so no row is refused.
         let _ = v.push(&row, y);
     }
     let nu = phi::median_bandwidth(&v).unwrap_or(1.0);
@@ -233,7 +233,7 @@ fn network(folder: &Path, name: &str) -> Result<Vectors, String> {
     Ok(v)
 }
 
-/// Figure 85: time of the estimators at n = 1000. Times are of the machine that runs this.
+/// Figure 85: time of the estimators at n = 1000 on the machine that runs this.
 fn times(effort: &Effort) -> Table {
     let n = if effort.quick { 100 } else { 1000 };
     let mut rng = Rng::new(effort.seed ^ 0x8500);
@@ -247,7 +247,7 @@ fn times(effort: &Effort) -> Table {
         let mut row = vec![0.0; classes];
         while v.len() < n {
             draw::dirichlet(&mut rng, 1.0, &mut row);
-            // Dirichlet rows sum to 1 within rounding, so none is refused.
+            // Dirichlet rows sum to 1 within rounding, so no row is refused.
             let _ = v.push(&row, draw_class(&row, rng.uniform()));
         }
         let kernel = |v: &Vectors| Kernel::TotalVariation {
@@ -261,7 +261,7 @@ fn times(effort: &Effort) -> Table {
             &|| Quadratic::of(&v, kernel(&v)).unbiased().unwrap_or(0.0),
             &|| Blocks::of(&v, fixed, 2).estimate().unwrap_or(0.0),
         ];
-        // Times of another machine stand beside, and are not compared.
+        // The paper's times are of another machine, so they are shown but not compared.
         let cell = |(f, paper): (&&dyn Fn() -> f64, &f64)| {
             Cell::plain(shortest(f)).beside(*paper, f64::INFINITY)
         };
@@ -280,7 +280,7 @@ fn times(effort: &Effort) -> Table {
     )
 }
 
-/// Seconds of the fastest of three runs.
+/// Duration in seconds of the fastest of three runs.
 fn shortest(f: &dyn Fn() -> f64) -> f64 {
     let one = |_| {
         let begun = std::time::Instant::now();

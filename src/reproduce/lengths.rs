@@ -1,4 +1,4 @@
-//! The interval paper's Figure 4, and the power of other intervals of its Figure 5.
+//! The interval paper's Figure 4, and the power of the other intervals of its Figure 5.
 //!
 //! For each setting and β the same data sets pass through four intervals: ours (Algorithm 1 with
 //! the null given the scores), bootstrap, subsampling and HulC. Figure 4 has mean lengths on the
@@ -6,8 +6,8 @@
 //! of intervals whose lower end is above 0, which is the power of Figure 5.
 //!
 //! The authors' program draws its subsets with replacement and adds the scaled quantiles to the
-//! estimate; ours draw without replacement and subtract them, as Politis and Romano (1994) do. The
-//! length is the same in law but for events that are drawn twice, coverage and power are not.
+//! estimate; ours draw without replacement and subtract them, as Politis and Romano (1994) do.
+//! Lengths have the same law, except for events that are drawn twice; coverage and power have not.
 
 use super::interval::{
     CONFIDENCE, N, algorithm_1, beta_at, covers, scalar_sample, steps, true_error, vector_events,
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 const COLUMNS: [&str; 4] = ["ours", "bootstrap", "subsampling", "HulC"];
 
-/// Slices of the top two in setting 3, cells of the others.
+/// Slices of the top two in setting 3; cells of the other settings.
 const SLICES: u32 = 20;
 const CELLS: u32 = 50;
 
@@ -32,7 +32,7 @@ struct One {
     zero: bool,
 }
 
-/// What is added up of one method over data sets.
+/// Sums over data sets for one method.
 #[derive(Default, Clone)]
 struct Sums {
     lengths: Vec<f64>,

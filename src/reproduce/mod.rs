@@ -1,9 +1,9 @@
 //! The papers' experiments, run through the product's own code.
 //!
 //! `trueline reproduce <paper>` draws the data sets of a paper's experiment, passes them through
-//! the functions that a window uses, and prints each number with its Monte Carlo error beside the
-//! published one. A number that is more than three errors off is marked. Where a paper has only a
-//! picture, the number beside ours is read off the picture's file or comes from one run of another
+//! the functions that a window uses, and prints each number with its Monte Carlo error and the
+//! published one. A number that differs by more than three errors is marked. If a paper has only a
+//! picture, the published number is read off the picture's file or comes from one run of another
 //! program; the table says which.
 //!
 //! * [`tcal`] lists the figures and tables of the T-Cal paper: [`alternatives`] has Figures 2 to 4
@@ -13,12 +13,12 @@
 //!   coverage of other intervals.
 //! * [`kernel`] has Figures 1, 2 and 83 to 85 of the kernel paper, [`grid`] Figures 3 to 82.
 //! * [`distance`] has the synthetic family of the distance paper, both rows of its Figure 2.
-//! * [`powers`] has level and power of the product's tests beside those that people use elsewhere.
-//! * [`published`] has the papers' numbers, [`report`] holds the tables, [`picture`] draws them,
+//! * [`powers`] compares level and power of the product's tests with common other tests.
+//! * [`published`] has the papers' numbers, [`report`] has the tables, [`picture`] draws them, and
 //!   [`draw`] has the distributions.
 //!
 //! A figure is a [`Job`]: jobs share nothing, so they can run on several threads. Seeds are fixed,
-//! so a run repeats to the last digit whatever the threads.
+//! so a run repeats to the last digit with any number of threads.
 
 pub mod alternatives;
 pub mod convergence;

@@ -1,12 +1,14 @@
 //! T-Cal, Tables 1 to 6: networks and recalibration methods, on the published model outputs.
 //!
 //! * Tables 1 to 3 have an ℓ1-ECE over 15 cells and the decision of each network and method. The
-//!   authors' program gives scores of exactly 1 a cell of their own, ours closes the last cell;
-//!   both errors are shown. Nine printed errors of Tables 1 and 2 are at hand; beside the others
-//!   stands what the authors' program gives. The ImageNet networks of Table 3 are read where the
-//!   folder has them (`imagenet_NETWORK.METHOD.csv`); `tests/papers/tcal_outputs.py` writes them.
+//!   authors' program gives scores of exactly 1 their own cell, while ours closes the last cell;
+//!   both errors are shown. Nine printed errors of Tables 1 and 2 are available; the others are
+//!   compared with the output of the authors' program. The ImageNet networks of Table 3 are read if
+//!   the folder has them (`imagenet_NETWORK.METHOD.csv`); `tests/papers/tcal_outputs.py` writes
+//!   them.
 //! * Tables 4 to 6 have the debiased ℓ2 error over distinct scores (Kumar, Liang, Ma 2019) of the
-//!   methods that give few scores, squared and in per cent. Table 6 (ImageNet) is at hand in print.
+//!   methods that give few distinct scores, squared and in per cent. The printed numbers of Table 6
+//!   (ImageNet) are available.
 
 use super::{Cell, Effort, Row, Table, published};
 use crate::stats::comparison::classical::debiased_l2_distinct;
@@ -17,7 +19,8 @@ use crate::stats::evaluation::{
 use crate::stats::levels::Level;
 use std::path::Path;
 
-/// What the paper prints of a file, or its program gives for it: columns of the published table.
+/// Numbers that the paper prints for a file, or that its program gives: columns of the published
+/// table.
 #[derive(Clone, Copy)]
 enum PublishedColumn {
     Closed,
@@ -31,7 +34,7 @@ fn known(name: &str, what: PublishedColumn) -> Option<f64> {
     published::number("networks", name, what as usize)
 }
 
-/// The tables; none without the folder of data.
+/// The tables; none without the data folder.
 pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
     let Some(data) = &effort.data else {
         return Ok(Vec::new());
@@ -89,12 +92,12 @@ pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
     ])
 }
 
-/// The method gives few scores.
+/// Whether a method gives few distinct scores.
 fn few(name: &str) -> bool {
     name.ends_with(".histogram") || name.ends_with(".scalebin")
 }
 
-/// The plain sample of a file.
+/// Reads the plain sample of a file.
 pub fn read(folder: &Path, name: &str) -> Result<Vec<(f64, bool)>, String> {
     let path = folder.join(format!("{name}.csv"));
     let place = |e: String| format!("cannot read {} ({e})", path.display());
@@ -144,7 +147,7 @@ fn decision(sample: &[(f64, bool)], name: &str) -> Result<Row, String> {
     Ok(Row::of(name, vec![decided, Cell::plain(p), closed, apart]))
 }
 
-/// ℓ1-ECE over 15 cells and a cell of its own for scores of exactly 1.
+/// ℓ1-ECE over 15 cells, with a separate cell for scores of exactly 1.
 fn ece_ones_apart(sample: &[(f64, bool)]) -> f64 {
     let (ones, rest): (Vec<_>, Vec<_>) = sample.iter().copied().partition(|s| s.0 >= 1.0);
     let missed = ones.iter().filter(|s| !s.1).count() as f64;

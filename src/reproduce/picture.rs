@@ -1,5 +1,6 @@
-//! Draws tables as SVG: a panel for each table, a line for each column. Our numbers are dots with
-//! bars of one standard error, those beside them rings. Below stands what the table says in words.
+//! Draws tables as SVG: a panel for each table, and a line for each column. Our numbers are dots
+//! with bars of one standard error; the numbers compared with them are rings. The note of the table
+//! is below.
 
 use super::report::Table;
 use crate::report::html::escape;
@@ -11,8 +12,8 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
 const PLOT: f64 = 230.0;
 
-/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008; Tol 2021), for as many
-/// columns as a table has at most.
+/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008; Tol 2021), enough for the
+/// columns of any table.
 const COLOURS: [&str; 12] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
     "#882255", "#999933", "#332288", "#44AA99",
@@ -48,13 +49,13 @@ pub fn svg(tables: &[Table]) -> String {
     out
 }
 
-/// Letters of the longest label.
+/// Number of letters of the longest label.
 fn letters(table: &Table) -> usize {
     let labels = table.rows.iter().map(|r| r.label.chars().count());
     labels.max().unwrap_or(0)
 }
 
-/// Degrees by which labels are turned: many or long ones stand steeper.
+/// Degrees by which labels are rotated: many or long labels are steeper.
 fn turned(table: &Table) -> f64 {
     if table.rows.len() > 12 || letters(table) > 14 {
         60.0
@@ -63,7 +64,7 @@ fn turned(table: &Table) -> f64 {
     }
 }
 
-/// Height of a panel with the labels of its rows, a letter about 5.8 wide.
+/// Height of a panel with the labels of its rows, a letter being about 5.8 wide.
 fn height(table: &Table) -> f64 {
     let down = 5.8 * letters(table) as f64 * turned(table).to_radians().sin();
     TOP + PLOT + 36.0 + down
@@ -72,7 +73,7 @@ fn height(table: &Table) -> f64 {
 /// Height of a line of words.
 const LINE: f64 = 12.0;
 
-/// The note and the footing, in lines that fit.
+/// The note and the footing, broken into lines that fit.
 fn words(table: &Table) -> Vec<String> {
     let text = format!("{}. {}", table.note, table.footing()).replace('\n', " ");
     let mut lines = vec![String::new()];
@@ -87,7 +88,7 @@ fn words(table: &Table) -> Vec<String> {
     lines
 }
 
-/// Where values lie on a panel.
+/// The position of values on a panel.
 struct Axes {
     low: f64,
     high: f64,
@@ -132,7 +133,8 @@ impl Axes {
     }
 }
 
-/// Positions of the rows from left to right, as shares: by their labels on a logarithmic axis.
+/// Positions of the rows from left to right, as shares of the width; on a logarithmic axis by their
+/// labels.
 fn places(table: &Table) -> Vec<f64> {
     let logs: Option<Vec<f64>> = (table.rows.iter())
         .map(|r| {

@@ -1,4 +1,4 @@
-//! Level and power of the product's tests, beside those that people use elsewhere.
+//! Level and power of the product's tests, compared with common other tests.
 //!
 //! Data sets have n = 2000 events. Scores are uniform, or discrete (ten values), or rare (Beta(½,
 //! 50), mean 1 %). The truth is, by row:
@@ -40,7 +40,7 @@ use crate::stats::rng::Rng;
 const N: usize = 2000;
 const ALPHA: f64 = 0.05;
 
-/// Redrawn sets of outcomes; with the observed one they are a multiple of 20.
+/// Number of redrawn sets of outcomes; with the observed set they are a multiple of 20.
 const REDRAWS: u32 = 59;
 
 const COLUMNS: [&str; 10] = [
@@ -109,7 +109,7 @@ fn run(effort: &Effort) -> Table {
         let cell = |&k: &usize| {
             let share = Cell::share(k, sets);
             let calibrated = share.with_error((ALPHA * (1.0 - ALPHA) / sets as f64).sqrt());
-            // The share of fewer data sets is far from normal.
+            // With fewer data sets the share is far from normal.
             match at < 3 && sets >= 100 {
                 true => calibrated.against(ALPHA, 0.0),
                 false => share,
@@ -201,7 +201,8 @@ fn hosmer_lemeshow(sample: &[(f64, bool)]) -> f64 {
         (observed - expected).powi(2) / (expected * (1.0 - expected / n))
     };
     let statistic: f64 = order.chunks(size).map(group).sum();
-    // The upper tail of χ² with ten degrees is that of a Poisson count below five.
+    // The upper tail of χ² with ten degrees of freedom is the probability of a Poisson count below
+    // five.
     let x = 0.5 * statistic;
     let mut term = (-x).exp();
     let mut tail = 0.0;
@@ -212,7 +213,8 @@ fn hosmer_lemeshow(sample: &[(f64, bool)]) -> f64 {
     tail
 }
 
-/// The p-value by redrawn outcomes, or the least that it can be once it is above the level.
+/// The p-value by redrawn outcomes. Drawing stops once it must be above the level; then it is the
+/// least possible value.
 fn redrawn(sample: &[(f64, bool)], seed: u64, statistic: fn(&[(f64, bool)]) -> f64) -> f64 {
     let observed = statistic(sample);
     let mut rng = Rng::new(seed ^ 0xB007);

@@ -1,7 +1,7 @@
 //! Numbers of the papers, from `published/tcal.tsv` and `published/kernel.tsv`.
 //!
-//! A line is a row: its table, its name and its numbers, separated by tabs; `-` is a number that is
-//! not known. Comments in the files say what the numbers are and where they come from.
+//! A line is a row: its table, its name and its numbers, separated by tabs; `-` is an unknown
+//! number. Comments in the files describe the numbers and their sources.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,13 @@ const FILES: [&str; 2] = [
     include_str!("published/kernel.tsv"),
 ];
 
-/// A row.
+/// A row of a published table.
 #[derive(Debug, PartialEq)]
 pub struct PublishedRow {
     table: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Its numbers, NaN where one is not known.
+    /// Its numbers; NaN for an unknown one.
     pub numbers: Vec<f64>,
 }
 
@@ -31,7 +31,7 @@ pub fn rows(table: &str) -> impl Iterator<Item = &'static PublishedRow> {
     ROWS.iter().filter(move |row| row.table == table)
 }
 
-/// A number of the row of that name.
+/// A number of the row with this name.
 pub fn number(table: &str, name: &str, column: usize) -> Option<f64> {
     let row = rows(table).find(|row| row.name == name)?;
     let number = row.numbers.get(column).copied();
@@ -94,7 +94,7 @@ mod tests {
     fn a_number_is_found_by_table_name_and_column() {
         let network = |column| number("networks", "imagenet_resnet152.scalebin", column);
         assert_eq!((network(1), network(4)), (Some(1.403), Some(0.03)));
-        // Not known, beyond the last, of no row.
+        // Unknown, beyond the last column, and in no row.
         assert_eq!((network(0), network(5)), (None, None));
         assert_eq!(number("networks", "imagenet_resnet152", 1), None);
     }

@@ -1,23 +1,23 @@
-//! Tables of reproduced numbers: each of ours with its Monte Carlo error and the published one.
+//! Tables of reproduced numbers, each with its Monte Carlo error and the published number.
 
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// One number.
+/// A reproduced number, and the one that it is compared with.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cell {
-    /// Ours.
+    /// Our number.
     pub ours: f64,
-    /// Monte Carlo standard error; 0 where nothing was drawn.
+    /// Monte Carlo standard error; 0 if nothing was drawn.
     pub error: f64,
-    /// The number beside it.
+    /// The other number, if any: published, from theory or from another program.
     pub beside: Option<f64>,
-    /// Whether that is printed or drawn in the paper, and not of theory or of another program.
+    /// Whether `beside` is printed or drawn in the paper, and not from theory or another program.
     pub published: bool,
-    /// Standard error of the number beside, from its own draws.
+    /// Standard error of `beside`, from its own draws.
     pub spread: f64,
-    /// What is allowed beyond errors, mostly the rounding of the number beside; infinite where both
-    /// numbers are not compared.
+    /// Allowed difference in addition to errors, mostly the rounding of `beside`; infinite if the
+    /// two numbers are not compared.
     pub slack: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct Cell {
 const FAR: f64 = 3.0;
 
 impl Cell {
-    /// A number without error and without published counterpart.
+    /// A number without error and without another number.
     pub fn plain(ours: f64) -> Cell {
         Cell {
             ours,
@@ -33,7 +33,7 @@ impl Cell {
         }
     }
 
-    /// The same with this standard error.
+    /// Sets the standard error.
     pub fn with_error(self, error: f64) -> Cell {
         Cell { error, ..self }
     }
@@ -54,7 +54,7 @@ impl Cell {
         Cell::plain(hits / n).with_error((near * (1.0 - near) / n).sqrt())
     }
 
-    /// Adds the number of the paper, which is known to `slack`.
+    /// Adds the number of the paper, which is known within `slack`.
     pub fn beside(self, published: f64, slack: f64) -> Cell {
         Cell {
             published: true,
@@ -62,7 +62,7 @@ impl Cell {
         }
     }
 
-    /// Adds the number of theory or of another program, which is known to `slack`.
+    /// Adds a number from theory or another program, which is known within `slack`.
     pub fn against(self, other: f64, slack: f64) -> Cell {
         Cell {
             beside: Some(other),
@@ -72,7 +72,7 @@ impl Cell {
         }
     }
 
-    /// Adds the standard error of the number beside.
+    /// Sets the standard error of the other number.
     pub fn drawn(self, spread: f64) -> Cell {
         Cell { spread, ..self }
     }
@@ -89,13 +89,12 @@ impl Cell {
         Cell::plain(at(rank)).with_error(0.5 * (at(rank + reach) - at(rank - reach)))
     }
 
-    /// Whether the number beside is compared with it.
+    /// Whether the two numbers are compared.
     fn compared(&self) -> bool {
         self.beside.is_some() && self.slack.is_finite()
     }
 
-    /// Whether it is more than three errors off the number beside: the errors of both in
-    /// quadrature.
+    /// Whether the two numbers differ by more than three errors, which are added in quadrature.
     pub fn far(&self) -> bool {
         let error = self.error.hypot(self.spread);
         self.beside
@@ -103,24 +102,24 @@ impl Cell {
     }
 }
 
-/// One line.
+/// A line of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// First column.
     pub label: String,
-    /// A number for each further column.
+    /// The numbers of the further columns.
     pub cells: Vec<Cell>,
 }
 
 impl Row {
-    /// A line.
+    /// Makes a line.
     pub fn of(label: impl ToString, cells: Vec<Cell>) -> Row {
         let label = label.to_string();
         Row { label, cells }
     }
 }
 
-/// One experiment.
+/// The table of one experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
     /// Paper and figure.
@@ -133,7 +132,7 @@ pub struct Table {
     pub columns: Vec<&'static str>,
     /// The lines.
     pub rows: Vec<Row>,
-    /// Both axes of the picture are logarithmic; labels are then numbers.
+    /// Whether both axes of the picture are logarithmic; labels are then numbers.
     pub logarithmic: bool,
     /// Seed of the draws.
     pub seed: u64,
@@ -144,12 +143,12 @@ impl Table {
         self.rows.iter().flat_map(|r| &r.cells)
     }
 
-    /// How many numbers are more than three errors off the one beside.
+    /// How many numbers differ from the other one by more than three errors.
     pub fn far(&self) -> usize {
         self.cells().filter(|c| c.far()).count()
     }
 
-    /// Name of its files: the title in lower case, other characters as one underscore.
+    /// Name of its files: the title in lower case, with any other characters as one underscore.
     pub fn file_name(&self) -> String {
         let lower = self.title.to_lowercase();
         let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -157,7 +156,7 @@ impl Table {
         words.join("_")
     }
 
-    /// The seed, what the errors are, and how many numbers differ.
+    /// The seed, the meaning of the errors, and how many numbers differ.
     pub fn footing(&self) -> String {
         let of = |published: bool| {
             let is_of = |c: &&Cell| c.compared() && c.published == published;
@@ -193,8 +192,8 @@ impl Table {
         text.trim_end().to_owned()
     }
 
-    /// The table as text: each number ± its error, that of the paper in brackets or another in
-    /// square brackets, and ! where they differ.
+    /// The table as text: each number ± its error, the paper's number in round or another in square
+    /// brackets, and ! if they differ.
     pub fn text(&self) -> String {
         let labels = self.rows.iter().map(|r| r.label.chars().count());
         let width = labels.max().unwrap_or(0).max(28);
@@ -275,7 +274,7 @@ mod tests {
         assert!((c.error - 0.05).abs() < 1e-3);
         assert!(!c.beside(0.6, 0.0).far() && c.beside(0.7, 0.0).far());
         assert!(!c.beside(0.7, 0.1).far());
-        // Errors of 0.05 and 0.06 make one of 0.078, which three times is less than 0.25.
+        // Errors of 0.05 and 0.06 add up to 0.078, and three times that is less than 0.25.
         assert!(!c.beside(0.7, 0.0).drawn(0.06).far() && c.beside(0.75, 0.0).drawn(0.06).far());
         assert!(!c.beside(9.0, f64::INFINITY).far());
         assert!(Cell::share(0, 100).error > 0.0);
@@ -307,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_quantile_has_the_error_of_its_rank() {
-        // Of 101 values 0, 1, … 100 the median is 50, and five ranks are √(101/4).
+        // Of the 101 values 0, 1, … 100 the median is 50, and √(101/4) is five ranks.
         let sorted: Vec<f64> = (0..=100).map(f64::from).collect();
         let median = Cell::quantile(&sorted, 0.5);
         assert_eq!((median.ours, median.error), (50.0, 5.0));

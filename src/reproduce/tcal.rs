@@ -1,13 +1,13 @@
-//! Lee, Huang, Hassani, Dobriban (2022): the list of its figures and tables, and the power and the
-//! rate of adaptive tests. [`super::alternatives`] has the bumps.
+//! Lee, Huang, Hassani, Dobriban (2022): the list of its figures and tables, and power and rate of
+//! adaptive tests. [`super::alternatives`] has the bumps.
 //!
-//! Our default procedure stands beside the paper's adaptive one, run through our estimators: all B
-//! scales, critical values from redrawn samples, Bonferroni. At n = 5000 a second table compares
+//! Our default procedure is compared with the paper's adaptive one, run through our estimators: all
+//! B scales, critical values from redrawn samples, Bonferroni. At n = 5000 a second table compares
 //! both with an independent program on 250 data sets.
 //!
 //! The rate: for each n, the m at which a test has power one half, found by bisection on log m. Its
-//! error m^{−s} against n on logarithmic axes has slope −2s/(4s+1) in theory. That is of the
-//! default test; [`super::detection`] has the paper's Figure 5, of a test of known smoothness.
+//! error m^{−s} against n on logarithmic axes has slope −2s/(4s+1) in theory. This is for the
+//! default test; [`super::detection`] has the paper's Figure 5, for a test with known smoothness.
 
 use super::alternatives::{self, Curve, critical_values, line, rejects, statistics};
 use super::{
@@ -18,7 +18,7 @@ use crate::stats::rng::Rng;
 const S: f64 = 0.6;
 const RHO: f64 = 100.0;
 
-/// Power of the reference and of the joint form at n = 5000, 250 data sets a point.
+/// Power of the reference and of the joint form at n = 5000, 250 data sets per point.
 const REFERENCE: [(f64, f64, f64); 7] = [
     (40.0, 0.988, 0.992),
     (60.0, 0.580, 0.704),
@@ -29,7 +29,7 @@ const REFERENCE: [(f64, f64, f64); 7] = [
     (200.0, 0.056, 0.076),
 ];
 
-/// The figures and tables, those of networks only where the folder of data is given.
+/// The figures and tables, those of networks only if the data folder is given.
 pub fn jobs() -> Vec<Job> {
     let mut jobs = vec![Job::of("T-Cal, Figure 2", |e| {
         vec![alternatives::debiasing(e)]
@@ -74,7 +74,7 @@ fn power(effort: &Effort) -> Table {
                 *hit += usize::from(rejected);
             }
         }
-        // The error of the 250 data sets beside.
+        // The error of the reference's 250 data sets.
         let noise = |p: f64| (p * (1.0 - p) / 250.0).sqrt();
         let beside = hits.into_iter().zip([joint, reference]);
         let cell = |(k, p)| Cell::share(k, sets).against(p, 0.0).drawn(noise(p));
