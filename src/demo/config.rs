@@ -1,7 +1,7 @@
-//! The demo's configuration, a file like any other.
+//! The configuration of the demo, a file like any other.
 //!
 //! Windows are short, so that verdicts come within seconds; they have as many events as a busy
-//! service has in minutes. The text explains its numbers in comments, because `--show-config`
+//! service receives in minutes. The text explains its numbers in comments, because `--show-config`
 //! prints it as a starting point for users.
 
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub fn text(brokers: &str, listen: SocketAddr, state: &Path) -> String {
     let classes = super::models::CLASSES
         .map(|class| format!("\"{class}\""))
         .join(", ");
-    // A literal string: no escapes, as a directory may have backslashes.
+    // A literal string needs no escapes; a directory may have backslashes.
     let state = state.display();
     format!(
         r#"version = 1

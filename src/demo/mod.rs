@@ -1,11 +1,11 @@
-//! The demo: a broker, producers of known truth, and the application, in one process.
+//! The demo: a broker, producers of models with known truth, and the application, in one process.
 //!
 //! The demo uses the normal path: it writes a configuration ([`config`]), loads it like `run`,
 //! binds the same [`App`], and reads the same [`Published`] values that HTTP serves. Only the
 //! broker is not real: librdkafka's mock cluster speaks the protocol on a local port, with groups
-//! and offsets, and drops old records ([`producer`] says when).
+//! and offsets, and it drops old records (see [`producer`]).
 //!
-//! [`models`] holds the models and their truths, [`score`] compares verdicts with them.
+//! [`models`] has the models and their truths; [`score`] compares verdicts with them.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -34,15 +34,15 @@ use score::{Agreement, Score};
 
 /// Time between two updates on a terminal; windows slide every two seconds.
 const REDRAW: Duration = Duration::from_millis(500);
-/// Time between two tables elsewhere.
+/// Time between two tables if there is no terminal.
 const PLAIN: Duration = Duration::from_secs(5);
 
 /// Options of the demo.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When to end; `None`: at a signal.
+    /// When to end; `None` means at a signal.
     pub length: Option<Duration>,
-    /// Address of the HTTP server; port 0: any free one.
+    /// Address of the HTTP server; port 0 means any free one.
     pub listen: SocketAddr,
     /// Events per second of each model.
     pub rate: u32,
@@ -50,7 +50,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Runs the demo; returns whether no verdict is wrong at its end.
+/// Runs the demo; returns whether no verdict is wrong at the end.
 pub fn run(options: &Options) -> Result<bool, AppError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
         .build()
         .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
     if let Err(error) = TcpListener::bind(options.listen) {
-        // What the application would say names options that the demo does not have.
+        // The application's own message would name options that the demo does not have.
         let listen = options.listen;
         let why = format!("cannot listen on {listen}: {error}; choose another with --port");
         return Err(AppError::Unavailable(why));
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
     let app = App::bind(setup)?;
     let right = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));
     crate::telemetry::log::finish();
-    // The mock broker stops last: the application has left its group by now.
+    // The mock broker stops last, after the application has left its group.
     drop(cluster);
     right
 }
@@ -101,7 +101,7 @@ fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerCo
     Ok(cluster)
 }
 
-/// Runs the application and the producers, and draws the table, until the end.
+/// Runs the application and the producers and draws the table, until the end.
 async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppError> {
     let published = app.published();
     let address = app.address()?;
@@ -155,7 +155,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     }
 }
 
-/// Records of all sources.
+/// Number of records read from all sources.
 fn records_read(published: &Published) -> u64 {
     let facts = published.facts();
     facts.sources.iter().map(|s| s.counters.records).sum()
@@ -273,8 +273,8 @@ impl Scratch {
     fn new() -> Scratch {
         let name = format!("trueline-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        // A demo that was killed left its state of another broker; in a container all have one
-        // number.
+        // A killed demo leaves the state of another broker, and in a container every demo has the
+        // same process id.
         let _ = std::fs::remove_dir_all(&directory);
         Scratch(directory)
     }
@@ -282,7 +282,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Files that stay in the temporary directory do no harm.
+        // Files left in the temporary directory do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -24,12 +24,12 @@ pub enum Shape {
     Vector,
 }
 
-/// How the prediction of a model and the truth depend on each other. `l` are the true log-odds,
-/// normal with the first two numbers as mean and standard deviation.
+/// The relation between a model's prediction and the truth. `l` are the true log-odds, normal with
+/// the first two numbers as mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Law {
-    /// (mean, sd, temper): predicts logistic(temper · l): calibrated at 1, over-confident above,
-    /// under-confident below.
+    /// (mean, sd, temper): predicts logistic(temper · l), which is calibrated at 1, over-confident
+    /// above and under-confident below.
     Binary(f64, f64, f64),
     /// (mean, sd, shift): predicts logistic(l); the truth is logistic(l + shift) once the drift has
     /// started.
@@ -75,15 +75,15 @@ pub const MODELS: [Model; 7] = [
     model("animals_tempered", "calibrated", Law::Classes(1.5, 1.0)),
 ];
 
-/// The right verdict on a model.
+/// The right verdict on a model at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Calibrated.
     Calibrated,
     /// Miscalibrated.
     Miscalibrated,
-    /// Any: the window has events from both sides of the drift, or two windows after the drift are
-    /// not over yet.
+    /// Any verdict is accepted: the window has events from both sides of the drift, or two windows
+    /// after the drift are not over yet.
     Either,
 }
 
@@ -96,7 +96,7 @@ impl Model {
         }
     }
 
-    /// Whether the model is calibrated first and drifts later.
+    /// Whether the model is calibrated at first and drifts later.
     pub fn drifts(&self) -> bool {
         matches!(self.law, Law::Drifting(..))
     }
@@ -153,7 +153,7 @@ fn binary(law: Law, since_ms: i64, draws: &mut Rng) -> (f64, bool) {
             let l = mean + sd * draws.normal();
             (logistic(l), (factor * logistic(l)).min(1.0))
         }
-        // It has no single score; a fair coin keeps the function total.
+        // This model has no single score; a fair coin keeps the function total.
         Law::Classes(..) => (0.5, 0.5),
     };
     (predicted, draws.uniform() < truth)

@@ -24,8 +24,7 @@ use super::models::{MODELS, Model, Shape};
 use crate::app::clock;
 use crate::stats::rng::Rng;
 
-/// Pause between two rounds: short compared with a slide of 2 s, long compared with the cost of a
-/// round.
+/// Pause between two rounds: short compared with a slide of 2 s, long compared with a round's cost.
 const ROUND: Duration = Duration::from_millis(20);
 
 /// The running thread.
@@ -36,7 +35,7 @@ pub struct Producers {
 }
 
 impl Producers {
-    /// Starts to produce `rate` events per second of each model from `start_ms` on.
+    /// Starts to produce `rate` events per second of each model, beginning at `start_ms`.
     pub fn start(
         brokers: &str,
         rate: u32,
@@ -57,7 +56,7 @@ impl Producers {
         Ok(Producers { stop, thread })
     }
 
-    /// Stops the thread; returns the number of events.
+    /// Stops the thread, and returns the number of events.
     pub fn stop(self) -> Result<u64, KafkaError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or(Err(KafkaError::Canceled))
@@ -115,7 +114,7 @@ impl Generator {
     /// Generates and sends the next event of a model.
     fn produce(&mut self, index: usize) -> Result<(), KafkaError> {
         let events = &mut self.models[index];
-        // Far below 2⁶³: a rate of 20,000 a second for a million years.
+        // The product stays below 2⁶³ for ten thousand years at 20,000 events per second.
         let since_ms = (events.count * 1000 / u64::from(self.rate)) as i64;
         let time_ms = self.start_ms + since_ms;
         self.text.clear();

@@ -1,8 +1,8 @@
 //! Compares every verdict on every window with the truth.
 //!
-//! The demo fails if the last verdict on a window is wrong, or if the short window of the drifting
-//! model was not calibrated before the drift or not miscalibrated within two widths after it. A
-//! window without a verdict that could be compared is open, which fails nothing unless all are.
+//! The demo fails if the last verdict on a window is wrong, or if a window of the drifting model
+//! was miscalibrated before the drift, or first became so more than two widths after it. A window
+//! without a comparable verdict is open, which is not a failure unless no window was judged.
 //! Single wrong verdicts before the end do not fail the demo, but are counted and printed: every
 //! slide is a test, and a test at level α may be wrong with probability α. The tolerance reduces
 //! that probability, because a verdict requires size as well as significance.
@@ -17,16 +17,17 @@ use crate::judge::{StreamReport, Verdict, WindowReport};
 /// How a verdict compares with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// It is right.
+    /// The verdict is right.
     Right,
-    /// It is wrong.
+    /// The verdict is wrong.
     Wrong,
-    /// There is no verdict yet, or any is right while the drift passes through the window.
+    /// There is no verdict yet, or any verdict is accepted while the drift passes through the
+    /// window.
     Open,
 }
 
 impl Agreement {
-    /// The agreement of two windows together: the worse one counts.
+    /// Combines the agreement of two windows: the worse one counts.
     fn and(self, other: Agreement) -> Agreement {
         match (self, other) {
             (Agreement::Wrong, _) | (_, Agreement::Wrong) => Agreement::Wrong,
@@ -35,7 +36,7 @@ impl Agreement {
         }
     }
 
-    /// The first word of a line of the summary.
+    /// The first word of a model's line in the summary.
     fn mark(self) -> &'static str {
         match self {
             Agreement::Right => "right",
@@ -57,7 +58,7 @@ struct Line {
     last: Agreement,
     /// Last verdict on a window that ended before the drift.
     before: Option<Verdict>,
-    /// End of the first window after the drift with the verdict `miscalibrated`, since the start.
+    /// End, since the start, of the first window after the drift with the verdict `miscalibrated`.
     flipped_ms: Option<i64>,
 }
 
@@ -107,7 +108,7 @@ impl Score {
         }
     }
 
-    /// The lines of the summary, and how the demo as a whole compares with the truth.
+    /// The lines of the summary, and the agreement of the demo as a whole.
     pub fn summary(&self) -> (Vec<String>, Agreement) {
         let mut out = Vec::new();
         let mut all = Agreement::Right;
@@ -130,7 +131,7 @@ impl Score {
         }
         let judged: u64 = self.lines.values().map(|l| l.judged).sum();
         let wrong: u64 = self.lines.values().map(|l| l.wrong).sum();
-        // What shows nothing at all does not work.
+        // A demo without any verdict does not work.
         if judged == 0 {
             all = Agreement::Wrong;
         }
