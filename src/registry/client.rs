@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 
 /// First pause after a failure; a registry that restarts is back within seconds.
 pub const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// Longest pause between two tries; the longest delay after an outage ends.
+/// Longest pause between two tries, and so the longest delay after an outage.
 pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
-/// How long an id that the registry answers with 403, 5xx or something that is no schema holds its
-/// records, while the registry answers other requests.
+/// How long records of an id wait if the registry answers its request with 403, 5xx or something
+/// that is not a schema, while it answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
-/// How long an id holds its records if its request alone is not answered in time, or answered with
+/// How long records of an id wait if only its request is not answered in time, or is answered with
 /// 408 or 429. Most registries that ask for patience have recovered by then.
 pub const UNANSWERED_FOR: Duration = Duration::from_secs(600);
-/// Most ids that are fetched ahead of their use at once.
+/// Most ids that are fetched in advance at a time.
 pub const AHEAD_MAX: usize = 256;
-/// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
+/// Most schemas and absent ids to keep; with more, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;
 
-/// What is known of the schema of an id.
+/// The result of looking up the schema of an id.
 #[derive(Debug, Clone)]
 pub enum Lookup {
     /// The schema.
     Known(Arc<Schema>),
-    /// The registry has none; its message.
+    /// The registry has none; this is its message.
     Absent(String),
     /// It is being fetched.
     Waiting,
@@ -42,13 +42,13 @@ pub enum Lookup {
 pub struct RequestCounts {
     /// The schema was returned.
     pub found: u64,
-    /// The registry has none.
+    /// The registry has no such schema.
     pub absent: u64,
     /// There was no response, or an unusable one.
     pub failed: u64,
 }
 
-/// A handle; the thread ends when the last one is dropped.
+/// A handle of the client; the thread ends when the last handle is dropped.
 pub struct Registry {
     shared: Arc<Shared>,
 }
@@ -60,18 +60,18 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// What the registry said of an id, and when.
+    /// The answer of the registry about each id, and its time.
     known: HashMap<u32, (Lookup, Instant)>,
     /// Ids to fetch, in this order.
     wanted: VecDeque<u32>,
-    /// Ids to fetch if none of `wanted` is due.
+    /// Ids to fetch in advance, while none of `wanted` is due.
     ahead: VecDeque<u32>,
     counts: RequestCounts,
     stop: bool,
 }
 
 impl State {
-    /// What is known of the schema of an id, unless it is to be fetched.
+    /// The known answer about an id, unless it must be fetched.
     fn known(&self, id: u32) -> Option<Lookup> {
         let (known, since) = self.known.get(&id)?;
         let holds = matches!(known, Lookup::Known(_)) || since.elapsed() < ABSENT_FOR;
@@ -86,12 +86,12 @@ impl Shared {
 }
 
 impl Registry {
-    /// Starts the thread, without any request.
+    /// Starts the thread. Makes no request yet.
     pub fn new(options: RegistryOptions) -> io::Result<Registry> {
         Registry::on(Arc::new(Threads), options)
     }
 
-    /// [`Registry::new`] on this host.
+    /// Like [`Registry::new`], on this host.
     pub fn on(host: Arc<dyn Host>, options: RegistryOptions) -> io::Result<Registry> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -107,7 +107,7 @@ impl Registry {
         Ok(Registry { shared })
     }
 
-    /// What is known of the schema of `id`; never waits.
+    /// Looks up the schema of `id`, and requests it if it is unknown; never waits.
     pub fn get(&self, id: u32) -> Lookup {
         let mut state = self.shared.lock();
         if let Some(known) = state.known(id) {
@@ -121,7 +121,7 @@ impl Registry {
         Lookup::Waiting
     }
 
-    /// Fetches the schema of `id` ahead of its use, unless [`AHEAD_MAX`] others are.
+    /// Fetches the schema of `id` in advance, unless [`AHEAD_MAX`] others wait already.
     pub fn fetch_ahead(&self, id: u32) {
         let mut state = self.shared.lock();
         let waits = state.wanted.contains(&id) || state.ahead.contains(&id);
@@ -131,7 +131,7 @@ impl Registry {
         }
     }
 
-    /// Requests so far.
+    /// Counts of requests so far.
     pub fn counts(&self) -> RequestCounts {
         self.shared.lock().counts
     }
@@ -144,21 +144,21 @@ impl Drop for Registry {
     }
 }
 
-/// A schema or an error, and since when the registry answers other requests than that.
+/// A schema or an error, and the time since which the registry answers all other requests.
 type Settled = (Result<Schema, FetchError>, Option<Instant>);
 
 /// An id whose request failed.
 #[derive(Debug, Clone, Copy)]
 struct Retry {
-    /// Since when the registry answers other requests.
+    /// Time since which the registry answers other requests.
     others: Option<Instant>,
-    /// When to try again.
+    /// Time of the next try.
     at: Instant,
     /// The pause between the last try and `at`.
     pause: Duration,
 }
 
-/// Fetches what a [`Registry`] is asked for, until the registry is dropped.
+/// Fetches the schemas that a [`Registry`] requests, until the registry is dropped.
 struct Fetcher {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
@@ -216,11 +216,11 @@ impl Fetcher {
         Ok(Fetch::new(&self.options, self.host.connect(&self.options)?))
     }
 
-    /// Whether an error concerns only this id; the id then counts as absent, and its records are
-    /// rejected. This needs a registry that answers other requests, and an error that repeats or,
-    /// if it is doubtful, lasts. An earlier outage does not count, because a registry that comes
-    /// back may answer other requests first. Once an error concerns the id alone, it still does at
-    /// the next fetch, if that comes soon and nothing else has happened.
+    /// Decides whether an error concerns only this id; if so, the id counts as absent, and its
+    /// records are rejected. This needs a registry that answers other requests, and an error that
+    /// repeats or, if it is doubtful, lasts. An earlier outage does not count, because a registry
+    /// that comes back may answer other requests first. Once an error concerns the id alone, it
+    /// still does at the next fetch, if that comes soon and nothing else has happened.
     fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
         let (why, holds) = match error {
             FetchError::Refused(why) => (why, PAUSE_MIN),
@@ -239,8 +239,8 @@ impl Fetcher {
         (Err(FetchError::Absent(why)), Some(since))
     }
 
-    /// The next id to fetch: one that has not failed, or is due again. Or how long until there is
-    /// one.
+    /// The next id to fetch: one that has not failed, or is due again. Otherwise the time until one
+    /// is due.
     fn next(&self, state: &State) -> Result<u32, Duration> {
         let now = Instant::now();
         let due = |id: &&u32| self.retries.get(*id).is_none_or(|r| r.at <= now);
@@ -280,7 +280,8 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
             let why = error.to_string();
             crate::warn_limited!(schema = id, why, "schema not fetched; its records wait");
             state.counts.failed += 1;
-            // To the end of the queue: a schema that always fails must not block the others.
+            // It goes to the end of the queue, so that a schema that always fails does not block
+            // the others.
             match needed {
                 true => state.wanted.push_back(id),
                 false => state.ahead.push_back(id),

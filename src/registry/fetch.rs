@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest response that is read; schemas are kilobytes.
+/// Longest response to read; schemas are kilobytes.
 pub const BODY_MAX: u64 = 4 << 20;
 /// Most references of a schema, direct and indirect.
 pub const REFERENCES_MAX: usize = 256;
@@ -22,14 +22,14 @@ pub struct RegistryOptions {
     pub user: Option<String>,
     /// Password of basic authentication.
     pub password: Option<String>,
-    /// PEM file of the certificate authority; `None`: those of the system.
+    /// PEM file of the certificate authority; `None` means those of the system.
     pub ca_file: Option<PathBuf>,
     /// How long one request may take.
     pub timeout: Duration,
 }
 
 impl fmt::Debug for RegistryOptions {
-    /// Omits the password.
+    /// Formats the options without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RegistryOptions")
             .field("url", &self.url)
@@ -58,7 +58,7 @@ pub struct Schema {
     pub kind: SchemaKind,
     /// Its text.
     pub text: String,
-    /// Names and texts of its references, each after those that it needs itself.
+    /// Names and texts of its references, each after its own references.
     pub references: Vec<(String, String)>,
 }
 
@@ -68,20 +68,20 @@ pub struct Schema {
 pub enum FetchError {
     /// The registry says that it has no schema with this id.
     Absent(String),
-    /// The request for this id is refused: 4xx, except the statuses that concern all requests.
+    /// The request for this id was refused: 4xx, except the statuses that concern all requests.
     Refused(String),
-    /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id
-    /// alone.
+    /// 403, 5xx, or an answer that is not a schema. The cause may be the credentials, the registry
+    /// as a whole, or this id alone.
     Doubtful(String),
-    /// There is no answer, or one that asks for patience (408, 429): of the registry as a whole, or
-    /// for this id alone.
+    /// No answer, or one that asks for patience (408, 429). The cause may be the registry as a
+    /// whole, or this id alone.
     Unanswered(String),
     /// Any other error; a retry may succeed.
     Failed(String),
 }
 
 impl FetchError {
-    /// The error of a schema whose reference `name` has this error.
+    /// The error for a schema whose reference `name` has this error.
     fn of_reference(self, name: &str) -> FetchError {
         let of = |why: String| format!("reference {name}: {why}");
         match self {
@@ -94,7 +94,7 @@ impl FetchError {
     }
 }
 
-/// Checks that the registry responds like one.
+/// Checks that the server responds like a schema registry.
 pub fn probe(options: &RegistryOptions) -> Result<(), FetchError> {
     Fetch::new(options, Box::new(Http::new(options)?)).probe()
 }
@@ -105,13 +105,13 @@ pub trait Connection {
     fn get(&self, url: &str) -> Result<(u16, String), String>;
 }
 
-/// Makes requests.
+/// Makes requests to one registry.
 pub(super) struct Fetch {
     connection: Box<dyn Connection>,
     url: String,
 }
 
-/// The one request over HTTP.
+/// A connection over HTTP.
 pub(super) struct Http {
     agent: ureq::Agent,
     authorization: Option<String>,
@@ -170,8 +170,9 @@ impl Fetch {
         }
     }
 
-    /// Also checks that the registry can answer from its store, without which it still lists the
-    /// kinds of schemas. A 4xx counts as an answer, such as for a user who may not see this.
+    /// Like [`Fetch::probe`], and also checks that the registry can answer from its store, without
+    /// which it still lists the kinds of schemas. A 4xx counts as an answer: a user may lack the
+    /// right to see this.
     pub fn probe_all(&self) -> Fetched<()> {
         self.probe()?;
         self.probe_store()
@@ -186,7 +187,7 @@ impl Fetch {
         }
     }
 
-    /// The schema of an id.
+    /// Fetches the schema of an id.
     pub fn schema(&self, id: u32) -> Fetched<Schema> {
         let response = self.get(&format!("/schemas/ids/{id}"))?;
         let kind = response.get("schemaType").and_then(Value::as_str);
@@ -205,7 +206,7 @@ impl Fetch {
         })
     }
 
-    /// Adds the references of a response, each after its own references.
+    /// Fetches the references of a response and adds each after its own references.
     fn references(&self, response: &Value, all: &mut Vec<(String, String)>) -> Fetched<()> {
         let list = response.get("references").and_then(Value::as_array);
         for reference in list.into_iter().flatten() {
@@ -224,7 +225,8 @@ impl Fetch {
                 let why = format!("more than {REFERENCES_MAX} references");
                 return Err(FetchError::Doubtful(why));
             }
-            // The name is added first, so that a cycle ends; then it moves behind what it needs.
+            // The name is added first, so that a cycle ends; then it moves behind its own
+            // references.
             all.push((name.to_owned(), String::new()));
             let path = format!("/subjects/{}/versions/{version}", escaped(subject));
             let response = self.get(&path).map_err(|error| error.of_reference(name))?;
@@ -290,19 +292,19 @@ fn text_of(response: &Value) -> Fetched<String> {
         .ok_or_else(|| FetchError::Doubtful(none.to_owned()))
 }
 
-/// The part of a response that is shown.
+/// The part of a response to show in messages.
 fn shorten(body: &str) -> String {
     body.chars().take(200).collect()
 }
 
-/// The unreserved characters of RFC 3986 stay in a segment of a path.
+/// The unreserved characters of RFC 3986, which are not escaped in a path segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A subject as a segment of a path.
+/// Escapes a subject for use as a path segment.
 fn escaped(subject: &str) -> String {
     utf8_percent_encode(subject, SEGMENT).to_string()
 }

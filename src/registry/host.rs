@@ -1,32 +1,33 @@
-//! What the client needs of the host: a thread, and a registry that can be reached.
+//! Requirements of the client on its host: a thread, and a connection to the registry.
 
 use super::fetch::{Connection, FetchError, Http, RegistryOptions};
 use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
 
-/// Runs the work beside the engine's thread, and reaches the registry.
+/// Runs the fetches beside the engine's thread, and connects to the registry.
 pub trait Host: Debug + Send + Sync {
-    /// Runs the fetches to their end.
+    /// Runs the fetches until they end.
     fn run(&self, fetches: Box<dyn Fetches>) -> io::Result<()>;
 
     /// A connection to the registry.
     fn connect(&self, options: &RegistryOptions) -> Result<Box<dyn Connection>, FetchError>;
 }
 
-/// Fetches, one at a time. The host that runs them decides on which thread and by which clock.
+/// Pending fetches, done one at a time. The host that runs them decides on which thread and by
+/// which clock.
 pub trait Fetches: Send {
-    /// Waits until a fetch is due. Returns whether one is; otherwise this is the end.
+    /// Waits until a fetch is due and returns true; returns false at the end.
     fn wait(&self) -> bool;
 
-    /// How long until a fetch is due, unless another one is asked for before; `None` at the end.
+    /// Time until a fetch is due, unless another is requested earlier; `None` at the end.
     fn due_in(&self) -> Option<Duration>;
 
-    /// Does the fetch that is due, if one is.
+    /// Does the fetch that is due, if any.
     fn step(&mut self);
 }
 
-/// A thread, and HTTP.
+/// A host with a thread and HTTP.
 #[derive(Debug, Clone, Copy)]
 pub struct Threads;
 

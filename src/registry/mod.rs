@@ -2,8 +2,8 @@
 //! schema.
 //!
 //! The engine thread must never wait for HTTP, because it also ticks, takes snapshots and
-//! heartbeats in the consumer group. So [`Registry::get`] returns at once what is known. A thread
-//! of this module fetches unknown schemas, while the caller queues the record and asks again.
+//! heartbeats in the consumer group. So [`Registry::get`] returns at once. A thread of this module
+//! fetches unknown schemas, while the caller queues the record and asks again.
 //!
 //! ```text
 //!  get(id) ─► known ──────────────────────────► Known(schema)      kept forever: ids are never reused
@@ -17,16 +17,16 @@
 //!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
-//! One id must not block its partition permanently: a garbage record that looks like a frame asks
-//! for an id that no registry has, and servers answer such requests with various statuses. So an
-//! error concerns only this id if the registry answers another request. A registry that is down,
-//! refuses the credentials (401), asks to wait (408, 429) or is not a registry (a proxy that
-//! answers 404 to everything) delays records, with a log line and a count, but rejects none. Ids of
-//! records that wait behind others are fetched in advance, so that several bad ids block their
-//! partition at the same time and not one after the other.
+//! One id must not block its partition permanently: a garbage record that looks like a frame has an
+//! id that no registry has, and servers answer such requests with various statuses. So an error
+//! concerns only this id if the registry answers another request. A registry that is down, refuses
+//! the credentials (401), asks to wait (408, 429) or is not a registry (a proxy that answers 404 to
+//! everything) delays records, with a log line and a count, but rejects none. Ids of records that
+//! wait behind others are fetched in advance, so that several bad ids block their partition at the
+//! same time and not one after the other.
 //!
 //! The thread's work is [`Fetches`]. A [`Host`] runs it, and makes the requests over HTTP. So a
-//! test may do both on a clock of its own.
+//! test may do both with its own clock.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
 //! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with
