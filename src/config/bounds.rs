@@ -106,7 +106,7 @@ pub(super) const FETCH_BYTES: u64 = 128 << 20;
 const COPIES: u64 = 4;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const SCHEMA_QUEUE_BYTES_MAX: usize = 16 << 20;
-/// Bytes of decoded records that a thread keeps for a batch. Beyond that it leaves the batch to the
+/// Bytes of decoded records that a thread keeps for a batch. Beyond that it leaves the rest to the
 /// engine's thread.
 pub const DECODED_BYTES_MAX: usize = 2 << 20;
 /// Longest record that another thread than the engine's decodes. As little as 14 bytes of it may

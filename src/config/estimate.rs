@@ -15,9 +15,9 @@ const PROCESS_BYTES: u64 = 40 << 20;
 const STREAM_BYTES: f64 = 24_000.0;
 /// A sealed pane without its cells.
 const PANE_BYTES: f64 = 96.0;
-/// An event of a cluster: for long it is alone in its cell of a group.
+/// A packed cell of a few events.
 const CELL_BYTES: f64 = 8.0;
-/// An event of a cluster, which is alone in its cell of a group for long.
+/// An event of a cluster: for long it is alone in its cell of a group.
 const CLUSTERED_EVENT_BYTES: f64 = 10.0;
 
 impl MemoryBound {

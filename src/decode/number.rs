@@ -87,7 +87,7 @@ impl<'a> Number<'a> {
         self.value().unwrap_or(f64::NAN)
     }
 
-    /// The nearest double; `None` if it is not a number, as a cell of a table may not be.
+    /// The nearest double; `None` if it is not a number, which a cell of a table need not be.
     #[inline(always)]
     pub fn value(self) -> Option<f64> {
         match self.read {

@@ -144,7 +144,7 @@ impl Drop for Registry {
     }
 }
 
-/// A schema or an error, and the time since which the registry answers all other requests.
+/// A schema or an error, and the time since which the registry answers other requests.
 type Settled = (Result<Schema, FetchError>, Option<Instant>);
 
 /// An id whose request failed.

@@ -274,7 +274,7 @@ mod tests {
         assert!((c.error - 0.05).abs() < 1e-3);
         assert!(!c.beside(0.6, 0.0).far() && c.beside(0.7, 0.0).far());
         assert!(!c.beside(0.7, 0.1).far());
-        // Errors of 0.05 and 0.06 add up to 0.078, and three times that is less than 0.25.
+        // Errors of 0.05 and 0.06 combine to 0.078, and three times that is less than 0.25.
         assert!(!c.beside(0.7, 0.0).drawn(0.06).far() && c.beside(0.75, 0.0).drawn(0.06).far());
         assert!(!c.beside(9.0, f64::INFINITY).far());
         assert!(Cell::share(0, 100).error > 0.0);

@@ -40,11 +40,11 @@
 //! wrote which range, so bytes that a dead process wrote behind the mark of the restored checkpoint
 //! are not mistaken for those of the taker.
 //!
-//! **Notifications.** A process that judges several partitions does not wait for its next
-//! checkpoint to record that people were notified ([`Notified`]): a checkpoint of thousands of
-//! streams takes seconds, and a process that takes over meanwhile would notify again. Such a record
-//! carries the number of the last checkpoint begun before it. The reader uses the records with its
-//! checkpoint's number or a later one, or of a later epoch.
+//! **Notifications.** One of several judges does not wait for its next checkpoint to record that
+//! people were notified ([`Notified`]): a checkpoint of thousands of streams takes seconds, and a
+//! process that takes over meanwhile would notify again. Such a record carries the number of the
+//! last checkpoint begun before it. The reader uses the records with its checkpoint's number or a
+//! later one, or of a later epoch.
 //!
 //! Any other key or value under the prefix of a partition is foreign, and the partition is refused
 //! with the key in the message.

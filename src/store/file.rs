@@ -24,7 +24,7 @@ use std::fs;
 use std::io::{self, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that are kept: the newest, one in case it is torn, and one for operator errors.
+/// Files that are kept: the newest, one in case the newest is torn, and one for operator errors.
 pub const KEEP: usize = 3;
 
 /// Bytes that are written to the file at a time.
@@ -81,7 +81,7 @@ pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(Some(kept))
 }
 
-/// The newest whole snapshot in `dir`; `None` if there is none. Its journals are checked too.
+/// The newest whole snapshot in `dir`, whose journals are checked too; `None` without any file.
 pub fn load(dir: &Path) -> Result<Option<Snapshot>, StoreError> {
     Ok(load_with_journals(dir)?.map(|l| l.snapshot))
 }

@@ -143,8 +143,8 @@ pub struct WatermarkFacts {
     /// Event time up to which all is read and judged. `None` before every partition has had a
     /// record, and while a judge has judged nothing yet.
     pub time_ms: Option<i64>,
-    /// The partition that holds it back although later events were counted, and for how long it has
-    /// not moved, in ms.
+    /// The partition that holds the watermark back although later events were counted, and how long
+    /// the watermark has stood still, in ms.
     pub held: Option<(String, i32, i64)>,
 }
 

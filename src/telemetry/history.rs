@@ -63,7 +63,7 @@ pub fn bytes_max(streams: u64, windows: u64) -> u64 {
 /// A change of a stream's alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryAlert {
-    /// Event time of the change.
+    /// Time of the change, in ms since 1970.
     pub at_ms: i64,
     /// The state that it entered.
     pub state: String,
@@ -87,7 +87,7 @@ pub struct StreamHistory {
 pub struct History {
     streams: DashMap<StreamId, StreamHistory>,
     points: AtomicUsize,
-    /// Cap on all points, [`POINTS_MAX`] but in tests.
+    /// Cap on all points, [`POINTS_MAX`] except in tests.
     points_max: usize,
     refused: AtomicU64,
 }

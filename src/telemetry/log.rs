@@ -7,8 +7,8 @@
 //! record, so only repetition is lost. (The pattern is vector's, keyed by site.)
 //!
 //! Lines go to standard error, because standard output carries the results of commands. A separate
-//! thread writes them, because a pipe that nobody reads blocks its writer. While [`LINES_MAX`]
-//! lines wait, further ones are dropped and counted as suppressed.
+//! thread writes them: a pipe that nobody reads blocks its writer, which must not be the engine.
+//! While [`LINES_MAX`] lines wait, further ones are dropped and counted as suppressed.
 
 use parking_lot::Mutex;
 use std::io::IsTerminal;

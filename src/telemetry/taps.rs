@@ -29,7 +29,7 @@ struct Listener {
     model: Option<String>,
     /// Pairs per second.
     rate: u32,
-    /// Pairs that it may get at once.
+    /// Pairs that it may get now.
     tokens: f64,
     missed: u64,
     /// Seconds since the last such report.

@@ -246,7 +246,7 @@ struct Asked {
 }
 
 /// The topics of a process whose partitions may move. A worker for several judges writes to the
-/// state topic and to that of the judges; a judge of several needs no access to the state topic.
+/// state topic and to that of the judges; one of these judges needs no access to the state topic.
 fn asked(config: &Config, state_topic: &str) -> Vec<Asked> {
     let (verdicts, judge_partitions) = (config.state.verdicts, config.state.judge_partitions);
     let state = Asked {

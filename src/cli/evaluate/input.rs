@@ -68,7 +68,7 @@ pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, Failure> {
     while let Some((scores, labels)) = plain.advance().map_err(|e| fault(&e))? {
         for (&z, &y) in scores.iter().zip(labels) {
             positive |= y;
-            // Valid scores were checked by the reader.
+            // The reader has checked the scores.
             let score = Score::new(z).map_err(|_| fault(&"not a score"))?;
             let event = Scored::new(sampling.carry(score), y);
             sums.observe_one(event).map_err(|_| fault(&FULL))?;
