@@ -449,11 +449,10 @@ fn expected(facts: &SourceFacts, outcomes: u64) -> f64 {
     mean.min(1.0 - mean) * outcomes as f64
 }
 
-/// The share of the found outcomes that came after maturity. Outcomes of young predictions count in
-/// the total, but cannot be late yet.
+/// The share of the outcomes of mature predictions that came after maturity. Young predictions do
+/// not count: their outcomes cannot be late yet.
 fn late_share(join: &JoinFacts) -> f64 {
-    let found = join.matched.max(1) as f64;
-    join.late as f64 / found
+    join.late as f64 / (join.in_time + join.late).max(1) as f64
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

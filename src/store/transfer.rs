@@ -4,7 +4,7 @@
 //! whole:
 //!
 //! ```text
-//! {"head":{"trueline_state":1,"snapshot_format":7}}
+//! {"head":{"trueline_state":2,"snapshot_format":31}}
 //! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
 //! {"followed":{…}}                of a process that judges what others count
 //! {"stream": {…}}                 one per stream

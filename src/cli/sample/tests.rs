@@ -194,6 +194,21 @@ fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
 }
 
 #[test]
+fn late_outcomes_are_a_share_of_those_of_mature_predictions() {
+    let problems = |late, young| {
+        let mut facts = joined(1000, 1000 - late, Missing::Drop);
+        let join = facts.join.as_mut().expect("given");
+        (join.late, join.matched) = (late, 1000 + young);
+        (join.maturity_ms, join.delays_ms) = (60_000, vec![1, 1, 1, 90_000]);
+        describe(&facts).problems.len()
+    };
+    assert_eq!(
+        (problems(0, 0), problems(2, 0), problems(2, 9000)),
+        (0, 1, 1)
+    );
+}
+
+#[test]
 fn outcomes_of_one_class_where_the_scores_expect_both_are_a_problem() {
     let problems = |missing, class, n, mean: f64| {
         let mut facts = joined(5000, 4000, missing);
