@@ -115,7 +115,7 @@ fn since(state: ConnectionState, now: Instant) -> Option<Instant> {
 
 impl ConnectionSlot {
     fn set(&self, state: ConnectionState) {
-        if let Some(open) = self.all.lock().1.get_mut(&self.number) {
+        if let Some(open) = self.all.0.lock().1.get_mut(&self.number) {
             open.state = state;
         }
     }
@@ -143,7 +143,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.all.lock().1.remove(&self.number);
+        self.all.0.lock().1.remove(&self.number);
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let next = all.admit(peer(1), at(100)).expect("one is ended");
         assert_eq!(all.open(peer(1)), (PEER_MAX + 1, PEER_MAX));
         let numbers =
-            |all: &Arc<Connections>| -> Vec<u64> { all.lock().1.keys().copied().collect() };
+            |all: &Arc<Connections>| -> Vec<u64> { all.0.lock().1.keys().copied().collect() };
         assert!(
             !numbers(&all).contains(&held[0].number),
             "it was idle the longest"
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(all.open(peer(9)), (CONNECTIONS_MAX, 0));
         let later = now + BUSY_MAX * 3;
         assert!(all.admit(peer(9), later).is_some());
-        let (mut gone, table) = (0, all.lock());
+        let (mut gone, table) = (0, all.0.lock());
         for slot in &held {
             gone += usize::from(!table.1.contains_key(&slot.number));
         }

@@ -34,7 +34,6 @@ use super::journal_updates::{JournalUpdates, Waiting};
 use super::missed::Missed;
 use super::notification::Notification;
 use crate::files;
-use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

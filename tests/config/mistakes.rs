@@ -37,7 +37,7 @@ url = "http://hook.example"
 "#;
 
 /// What is replaced by what, the line of the message, and words of its cause and of its remedy.
-const IN_THE_FILE: [(&str, &str, usize, &str, &str); 29] = [
+const IN_THE_FILE: [(&str, &str, usize, &str, &str); 31] = [
     (
         "version = 1\n",
         "",

@@ -195,7 +195,7 @@ fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
 
 #[test]
 fn late_outcomes_are_a_share_of_those_of_mature_predictions() {
-    let problems = |late, young| {
+    let problems = |late: u64, young: u64| {
         let mut facts = joined(1000, 1000 - late, Missing::Drop);
         let join = facts.join.as_mut().expect("given");
         (join.late, join.matched) = (late, 1000 + young);

@@ -225,10 +225,7 @@ struct Refreshed {
 
 impl Receiver for Refreshed {
     fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
-        self.got
-            .lock()
-            .expect("no panic")
-            .push(n.fingerprint.clone());
+        self.got.lock().push(n.fingerprint.clone());
         Ok(String::new())
     }
 
@@ -238,10 +235,7 @@ impl Receiver for Refreshed {
 
     fn resend(&mut self, firing: &[Notification], _: i64) -> Result<String, Failure> {
         let all: Vec<&str> = firing.iter().map(|n| n.fingerprint.as_str()).collect();
-        self.got
-            .lock()
-            .expect("no panic")
-            .push(format!("again {}", all.join(" ")));
+        self.got.lock().push(format!("again {}", all.join(" ")));
         match self.refuses {
             true => Err(Failure::Temporary("away".to_owned())),
             false => Ok(String::new()),
@@ -284,6 +278,6 @@ fn firing_alerts_are_sent_again_before_a_long_queue_but_not_those_that_wait_in_i
             false => ["again a", "b", "c"],
             true => ["again a", "b", "again a b"],
         };
-        assert_eq!(*got.lock().expect("no panic"), expected);
+        assert_eq!(*got.lock(), expected);
     }
 }
