@@ -1,7 +1,8 @@
 //! Snapshots, newest first, until something can be made of one.
 //!
-//! Restoring checks what it reads. If a fault gets past these checks, it panics, and would at each
-//! start. So a panic refuses the snapshot or the checkpoint, like a torn one, and not the program.
+//! Restoring checks what it reads. A fault that gets past these checks panics, and would do so at
+//! each start. So a panic refuses the snapshot or checkpoint, as if it were torn, and does not end
+//! the program.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,8 +14,8 @@ use crate::monitor::{RestoreError, Snapshot};
 use crate::store::{self, FormatError, Loaded};
 use crate::telemetry::Published;
 
-/// Restores the newest snapshot that `make` accepts; answers the result and the file, or `None`
-/// without any file. Newer files that it refuses are logged, counted and kept.
+/// Returns the newest snapshot that `make` accepts, restored, and its file; `None` if there is no
+/// file. Newer files that it refuses are logged, counted and kept.
 pub fn newest_usable<T>(
     dir: &StateDir,
     published: &Published,
@@ -48,9 +49,9 @@ pub fn newest_usable<T>(
     Ok(None)
 }
 
-/// Makes something of stored state; the message if that panics.
+/// Runs `make`, which restores stored state. If it panics, returns the message as an error.
 pub fn caught<T>(make: impl FnOnce() -> T) -> Result<T, String> {
-    // Nothing that was made in part is left.
+    // What `make` had partly made is dropped.
     catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
         let why = message(&*panic);
         format!("restoring it panicked, which is a bug: {why}")
@@ -63,8 +64,8 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Logs and counts files that were refused in favour of an older snapshot, and keeps the snapshots,
-/// also those that only lack a journal.
+/// Logs and counts the files that were refused in favour of an older snapshot. Keeps the snapshots,
+/// including those that only lack a journal.
 fn report_refused(
     refused: &[(PathBuf, FormatError)],
     without_journal: &[PathBuf],
@@ -108,7 +109,7 @@ mod tests {
         refused.count()
     }
 
-    /// Makes the topic of a snapshot, but of some not.
+    /// Restores a snapshot as the name of its topic; some names panic or fail.
     fn topic_of(snapshot: Snapshot) -> Result<Result<String, RestoreError>, AppError> {
         let topic = snapshot.topics.concat();
         match topic.as_str() {
@@ -128,7 +129,7 @@ mod tests {
         for topic in ["corrupt", "panics"] {
             store::save(dir.path(), &snapshot(topic)).expect("saved");
         }
-        // None can be used: they stay, and the program says why.
+        // No file is usable: all stay, and the error says why.
         for _ in 0..2 {
             let why = newest_usable(&dir, &published, topic_of).expect_err("nothing usable");
             let why = why.to_string();
@@ -142,7 +143,7 @@ mod tests {
         let found = newest_usable(&dir, &published, topic_of).expect("one is usable");
         assert_eq!(found.expect("it").0, "good");
         assert_eq!(kept(&dir), 2);
-        // The next start takes the same one.
+        // The next start uses the same snapshot.
         let again = newest_usable(&dir, &published, topic_of).expect("it is there");
         assert_eq!(again.expect("it").0, "good");
     }

@@ -14,9 +14,9 @@ pub fn steady_ms() -> i64 {
     at_ms.saturating_add(since.unwrap_or(i64::MAX))
 }
 
-/// The latest possible arrival of a record that is read now: the later of both clocks. So neither a
-/// step back nor a machine that was suspended makes records of today look as if they came from the
-/// future.
+/// The latest possible arrival of a record that is read now: the later of both clocks. So current
+/// records do not seem to come from the future after a clock stepped back or the machine was
+/// suspended.
 pub fn reading_ms() -> i64 {
     now_ms().max(steady_ms()).saturating_add(TOLERANCE_MS)
 }
@@ -25,8 +25,8 @@ pub fn reading_ms() -> i64 {
 /// event time would depend on when the event is read.
 const TOLERANCE_MS: i64 = 1000;
 
-/// The clock of the engine's ticks, without most of the time in which the process did not run: what
-/// came meanwhile has yet to be read, and nothing is stale for want of it.
+/// The clock of the engine's ticks, without most of the time in which the process did not run.
+/// Records of that time have yet to be read, so nothing is stale because they are missing.
 #[derive(Debug, Default)]
 pub struct AwakeClock {
     read_ms: Option<i64>,
@@ -34,10 +34,11 @@ pub struct AwakeClock {
 }
 
 impl AwakeClock {
-    /// Longest time between two ticks that counts as a whole.
+    /// Longest time between two ticks that counts in full.
     const GAP_MS_MAX: i64 = 10_000;
 
-    /// The time at `steady_ms` of [`steady_ms`]. It is behind by what did not count.
+    /// The time of this clock when [`steady_ms`] returns `steady_ms`. It lags by the time that did
+    /// not count.
     pub fn read(&mut self, steady_ms: i64) -> i64 {
         let gap_ms = steady_ms - self.read_ms.unwrap_or(steady_ms);
         self.lost_ms += (gap_ms - Self::GAP_MS_MAX).max(0);

@@ -1,9 +1,9 @@
 //! The engine's thread: poll, tick, publish, snapshot, and end in order.
 //!
-//! One thread owns what counts and judges, so it needs no lock. The loop never sleeps by itself.
-//! While there is nothing to read the polls of the consumers wait, in total no longer than
-//! [`TICK`]; otherwise they do not wait. Ticks, publications and snapshots follow the clock of this
-//! machine and happen between polls. What a tick finds was decided by event time.
+//! One thread owns what counts and judges, so it needs no lock. The loop itself never sleeps. While
+//! there is nothing to read, the polls of the consumers wait, at most [`TICK`] in total; otherwise
+//! they do not wait. Ticks, publications and snapshots follow the clock of this machine and happen
+//! between polls. What a tick finds was decided by event time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::telemetry::published::Beat;
 
 mod saving;
 
-/// Least time between two ticks: short compared with any slide. Where streams are many, ticks are
+/// Least time between two ticks: short compared with any slide. With many streams, ticks are
 /// [rarer](super::timers).
 const TICK: Duration = Duration::from_millis(100);
 /// Least time between two publications of sizes and comparisons, which walk over all state; scrapes
@@ -49,9 +49,9 @@ pub struct EngineLoop {
     pub topology: Topology,
     /// One per source; none where other processes read the sources.
     pub consumers: Vec<SourceConsumer>,
-    /// The logs of posted events.
+    /// Posted events by topic.
     pub logs: EventLogs,
-    /// The schema registry, where records need one.
+    /// The schema registry, if records need one.
     pub registry: Option<Arc<Registry>>,
     /// Names of the topics by the engine's numbers, followed by those that are no longer read.
     pub topics: Vec<String>,
@@ -63,27 +63,27 @@ pub struct EngineLoop {
     pub published: Arc<Published>,
     /// Sends notifications; `None` once it has stopped.
     pub alerts: Option<AlertDispatcher>,
-    /// Keeps the changes of alerts.
+    /// Writes changes of alerts to disk.
     pub audit: AuditLog,
-    /// Keeps what windows said over time.
+    /// Keeps the judgements of windows over time.
     pub history: HistoryLog,
     /// The reports that are published, in the order of the engine.
     pub reports: Vec<Arc<StreamReport>>,
     /// When periodic work was last done.
     pub timers: Timers,
-    /// Bytes of journals that were handed over and are not known to be written.
+    /// Bytes of journals that were handed over and whose write is not confirmed.
     pub unwritten: usize,
     /// The consumers are paused because the disk is behind.
     pub disk_behind: bool,
-    /// The consumers are paused because partitions begin at positions that are not stored yet.
+    /// The consumers are paused because the start positions of partitions are not stored yet.
     pub start_unsaved: bool,
     /// The state directory was deleted or replaced.
     pub directory_lost: bool,
-    /// The published parts that are not ready because a partition is suspended.
+    /// The parts that were last published as not ready, such as suspended partitions.
     pub suspended: Vec<String>,
     /// Pending predictions that exceed memory.
     pub spill: Arc<SpillStore>,
-    /// New configurations, where there is a file to reload.
+    /// Receives new configurations, if there is a file to reload.
     pub reloads: Option<Receiver<ReloadRequest>>,
     /// The heartbeat of the thread, once it runs.
     pub beat: Option<Beat>,
@@ -125,12 +125,12 @@ impl EngineLoop {
             .map_or(Ok(()), Err)
     }
 
-    /// Why this process must stop, if another one was there first.
+    /// Why this process must stop, if another one was first.
     pub fn displaced(&self) -> Option<&str> {
         self.consumers.iter().find_map(SourceConsumer::displaced)
     }
 
-    /// One step: a batch of each consumer, and what is due by the clock. Returns the number of
+    /// One step: a batch of each consumer, and the periodic work that is due. Returns the number of
     /// records.
     pub fn step(&mut self) -> usize {
         let wait = match self.timers.records {
@@ -143,7 +143,7 @@ impl EngineLoop {
             consumer.pause_or_resume(self.disk_behind, unsaved);
             self.timers.records += consumer.poll(&mut self.topology, wait);
             self.start_unsaved |= std::mem::take(&mut consumer.source.begun);
-            // Each may have waited for brokers.
+            // Each consumer may have waited for brokers.
             self.beat.iter().for_each(Beat::tick);
         }
         if self.start_unsaved {
@@ -193,7 +193,7 @@ impl EngineLoop {
     fn apply_reloads(&mut self) {
         let Some(reloads) = &self.reloads else { return };
         while let Ok(request) = reloads.try_recv() {
-            // A process that only counts notifies nobody.
+            // A process that only counts sends no notifications.
             let alerts = self
                 .alerts
                 .as_mut()
@@ -210,7 +210,7 @@ impl EngineLoop {
         }
     }
 
-    /// What is due after `passed` since the tick before.
+    /// Does the work of a tick, `passed` after the previous one.
     fn tick(&mut self, passed: Duration) {
         if self.topology.stands_by() {
             self.stop_alerts();
@@ -302,7 +302,7 @@ impl EngineLoop {
         }
     }
 
-    /// Why verdicts stand still, where they do.
+    /// The part and the reason, if verdicts are stalled.
     fn stalled(&self) -> Option<(String, String)> {
         let watchdog = self.topology.watchdog().filter(|w| w.is_stalled())?;
         let id = watchdog.frontier().holder?;
@@ -318,7 +318,7 @@ impl EngineLoop {
         Some((publish::WATERMARK.to_owned(), why))
     }
 
-    /// The logs of posted events that take nothing any more, or cannot be read, with the reason.
+    /// The logs of posted events that accept no more events, or cannot be read, with the reason.
     fn logs_failed(&self) -> impl Iterator<Item = (String, String)> {
         let logs = self.logs.iter().map(|(topic, log)| (topic, log.facts()));
         logs.filter_map(|(topic, facts)| {
@@ -328,9 +328,9 @@ impl EngineLoop {
     }
 
     /// Publishes the partitions that are not read because their state is unusable, because the
-    /// broker has fewer records than were read, or because a transaction hides their records; what
-    /// is not read because brokers, the group, the registry or the disk keep this process waiting;
-    /// and the watermark if it is stalled.
+    /// broker has fewer records than were read, or because a transaction hides their records. Also
+    /// publishes what is not read because this process waits for brokers, the group, the registry
+    /// or the disk, and the watermark if it is stalled.
     fn publish_suspended(&mut self) {
         let contested = self.contested();
         let state = self.topology.suspended();
@@ -354,8 +354,8 @@ impl EngineLoop {
         publish::unready(&self.published, &mut self.suspended, now);
     }
 
-    /// What another process claims too: the `instance`, or the group, which may have one process
-    /// only where each judges what it reads and calls it the whole.
+    /// What another process claims too: the `instance`, or a group that may have only one process,
+    /// because each process judges what it reads as if it were everything.
     fn contested(&mut self) -> Vec<(String, String)> {
         let alone = matches!(self.topology, Topology::Single(_));
         self.consumers.iter_mut().for_each(|c| c.contend(alone));
@@ -396,7 +396,7 @@ impl EngineLoop {
         }
     }
 
-    /// Ends in order. An error: the last snapshot was not written.
+    /// Ends in order. An error means that the last snapshot was not written.
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick(TICK);
@@ -404,12 +404,12 @@ impl EngineLoop {
             self.abort(&error);
             return Err(error);
         }
-        // One deadline for all, so that the last save has its time.
+        // One deadline for all, so that time is left for the last save.
         let until = Instant::now() + DRAIN_WITHIN;
         for consumer in &self.consumers {
             consumer.flush(until.saturating_duration_since(Instant::now()));
         }
-        // What is delivered at the end is saved too.
+        // So that what is delivered at the end is saved too.
         self.stop_alerts();
         let saved = self.save_and_wait();
         self.history.stop(DRAIN_WITHIN);

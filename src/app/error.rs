@@ -14,19 +14,19 @@ pub enum AppError {
     NoInput(String),
     /// Something outside the process is missing or does not answer.
     Unavailable(String),
-    /// Another process, which was there first, has what only one may have.
+    /// Another process, which was first, holds what only one process may hold.
     Displaced(String),
     /// A part of the program ended by itself, which is a bug.
     Internal(String),
 }
 
 impl AppError {
-    /// The operating system started no thread.
+    /// The error if the operating system starts no thread.
     pub(super) fn no_thread(error: std::io::Error) -> AppError {
         AppError::Unavailable(format!("cannot start a thread: {error}"))
     }
 
-    /// An error of a reader that has no other work meanwhile.
+    /// The error of a command that only reads Kafka.
     pub(super) fn of_kafka(error: KafkaError) -> AppError {
         match error {
             KafkaError::Option { .. }

@@ -14,7 +14,7 @@ use crate::monitor::restore::Segment;
 /// Join, partition and number of a segment.
 type SegmentId = (u16, i32, u64);
 
-/// The segments, in the order of the snapshot.
+/// Receives the segments, in the order of the snapshot.
 pub struct JournalPrefetch {
     ready: Receiver<(SegmentId, Result<Vec<u8>, JournalError>)>,
     total: usize,
@@ -22,14 +22,14 @@ pub struct JournalPrefetch {
 }
 
 impl JournalPrefetch {
-    /// Begins to read the segments of these states.
+    /// Starts reading the segments of these states.
     pub fn read<'s>(
         scope: &'s Scope<'s, '_>,
         dir: &'s StateDir,
         states: Vec<JoinState>,
     ) -> Result<JournalPrefetch, AppError> {
         let total = states.iter().map(|state| state.marks.len()).sum();
-        // Without a buffer one segment waits, so memory holds two.
+        // Without a buffer, one segment waits while the engine uses another, so memory holds two.
         let (to, ready) = sync_channel(0);
         let read = move || {
             for state in &states {
@@ -52,10 +52,10 @@ impl JournalPrefetch {
         })
     }
 
-    /// The segment of a mark. It is an error to ask for one before another that was given.
+    /// The segment of a mark. Segments must be requested in their order.
     pub fn next(&self, state: &JoinState, mark: usize) -> Segment<'static> {
         let wanted = segment_id(state, state.marks[mark].segment);
-        // Those of joins that the plan no longer has are passed over.
+        // Skips segments of joins that the plan no longer has.
         for (at, segment) in &self.ready {
             self.taken.set(self.taken.get() + 1);
             if at == wanted {
@@ -65,7 +65,7 @@ impl JournalPrefetch {
         Err(JournalError::Torn)
     }
 
-    /// Percent of the segments that were taken in before the last one.
+    /// Percent of the segments that were processed: all taken ones but the last.
     pub fn percent(&self) -> usize {
         100 * self.taken.get().saturating_sub(1) / self.total.max(1)
     }

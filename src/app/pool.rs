@@ -13,7 +13,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// See the module.
+/// Threads for decoding and judging. See the module.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
     threads: Option<Arc<ThreadPool>>,
@@ -48,14 +48,14 @@ impl Pool {
         })
     }
 
-    /// The threads, and how many of them decode beside the engine's; `None` where that decodes
-    /// alone.
+    /// The threads, and how many of them decode beside the engine's; `None` if the engine's thread
+    /// decodes alone.
     pub fn decoders(&self) -> Option<(&Arc<ThreadPool>, usize)> {
         let pool = self.threads.as_ref().filter(|_| self.decoding > 0);
         pool.map(|pool| (pool, self.decoding))
     }
 
-    /// What judges run on.
+    /// The runtime on which streams are judged.
     pub fn runtime(&self) -> Runtime {
         Runtime {
             stopwatch: Some(clock::stopwatch),

@@ -1,14 +1,14 @@
 //! Reloads the configuration of a running program: live keys take effect, the rest is reported.
 //!
-//! The whole file is read and checked first. An invalid file changes nothing and reports the
-//! problems that `trueline check` prints. So do live keys that contradict the values in force for
-//! the keys that need a restart. The live keys ([`crate::config::live`]) of a valid file go to the
-//! engine's thread, which applies them between two polls: sinks first, because a sink
-//! that cannot be created must leave everything unchanged. Windows are tested with the new options
-//! from their next slide on. Keys that need a restart are compared with the values of the start, so
-//! a key that was changed back is not reported. An engine that does not answer in time may take the
-//! new values later, or refuse them; until a reload is answered, the old ones count as those in
-//! force.
+//! The whole file is read and checked first. An invalid file changes nothing, and the reload
+//! reports the problems that `trueline check` prints. The same holds for live keys that contradict
+//! the values in force of keys that need a restart. The live keys ([`crate::config::live`]) of a
+//! valid file go to the engine's thread, which applies them between two polls: sinks first, because
+//! a sink that cannot be created must leave everything unchanged. Windows are tested with the new
+//! options from their next slide on. Keys that need a restart are compared with the values of the
+//! start, so a key that was changed back is not reported. If the engine does not answer in time, it
+//! may apply or refuse the new values later; until a reload is answered, the old values count as
+//! those in force.
 
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -57,13 +57,14 @@ pub struct Reloader {
     /// Address of the HTTP server.
     listens_on: SocketAddr,
     requests: Mutex<Sender<ReloadRequest>>,
-    /// [`REPLY_WITHIN`].
+    /// How long to wait for a reply: [`REPLY_WITHIN`], except in tests.
     reply_within: Duration,
     published: Arc<Published>,
 }
 
 impl Reloader {
-    /// A reloader of this file, whose values are in force, beside a server of this address.
+    /// A reloader of this file, whose values are in force, for a process whose server has this
+    /// address.
     pub fn new(
         file: PathBuf,
         in_force: InForce,
@@ -135,7 +136,7 @@ impl Reloader {
         }
     }
 
-    /// Reports that it is not known yet what becomes of the new values.
+    /// Reports that the engine has not yet applied or refused the new values.
     fn unanswered(&self) -> Reloaded {
         let within = self.reply_within;
         tracing::error!(
@@ -173,7 +174,8 @@ impl Reloader {
     }
 }
 
-/// A problem of new live values with the others, which the file alone does not have.
+/// The message for new live values that contradict the values in force, in a file that is valid by
+/// itself.
 fn half_applied(problem: &Problem) -> String {
     format!(
         "{}; the file has other values for keys that need a restart: restart, or {}",
@@ -210,8 +212,8 @@ test = { min_events = 500 }
         file.into_temp_path()
     }
 
-    /// A file with the text above, and a reloader of it. Its engine answers each request, and says
-    /// what it was asked for.
+    /// A file with the text above, and a reloader of it. Its engine answers each request and passes
+    /// it on.
     fn reloader() -> (TempPath, Reloader, Receiver<ReloadRequest>) {
         let file = file();
         let in_force = Config::load(&file).expect("sound").in_force();
@@ -241,7 +243,7 @@ test = { min_events = 500 }
         assert!(problem.contains("the last 1000 events never"), "{problem}");
         assert!(problem.contains("restart"), "{problem}");
         assert!(refused.applied.is_empty() && asked.try_recv().is_err());
-        // What goes with the windows in force is applied, and the windows wait.
+        // Values that fit the windows in force are applied; the new windows wait for a restart.
         let some = both.replace("min_events = 5000", "min_events = 900");
         std::fs::write(&file, &some).expect("written");
         for applied in [&["model.*.test.min_events"][..], &[]] {
@@ -289,7 +291,7 @@ test = { min_events = 500 }
         };
         assert_eq!(reloader.reload(), late);
         assert_eq!(now(), (false, before.clone()));
-        // The engine answers both requests; somebody waits for the second one.
+        // The engine answers both requests; only the second has somebody waiting.
         reloader.reply_within = REPLY_WITHIN;
         let engine = std::thread::spawn(move || {
             let asked: Vec<ReloadRequest> = inbox.iter().take(2).collect();
@@ -300,7 +302,7 @@ test = { min_events = 500 }
         let (loaded, hash) = now();
         assert!(loaded && hash != before);
         assert_eq!(engine.join().expect("no panic"), 2);
-        // It has ended.
+        // The engine has ended.
         let ended = reloader.reload();
         assert_eq!(ended.problems, ["the engine has ended"]);
         assert_eq!(now(), (false, hash));

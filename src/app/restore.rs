@@ -58,7 +58,7 @@ pub fn restore(
     Ok((topology, topics))
 }
 
-/// By number of the topic, the topic whose partitions its own partitions follow.
+/// By topic number, the topic whose partition assignment it follows.
 fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     let mut all = Vec::new();
     for source in sources {
@@ -69,8 +69,8 @@ fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     all
 }
 
-/// The judge of what other processes count, from the newest snapshot or without state; or one of
-/// several.
+/// The judge of what other processes count: the only one, from the newest snapshot or without
+/// state, or one of several.
 fn judges(
     config: &Config,
     topics: &[String],

@@ -1,11 +1,11 @@
 //! The application: bound first, then run.
 //!
 //! Shutdown has this order: `/ready` turns 503, reading stops, a last snapshot is written, its
-//! offsets are committed, the consumers leave the group, HTTP stays up for the linger time so that
-//! the last values are scraped, and closes. If the engine takes longer than `shutdown_within` to
-//! end, the process ends with an error instead. The disk then holds a whole snapshot that is at
-//! most one interval old. The linger time, and at most ten seconds until open connections have
-//! ended, come after that.
+//! offsets are committed, and the consumers leave the group. HTTP stays up for the linger time, so
+//! that the last values are scraped, and then closes. If the engine takes longer than
+//! `shutdown_within` to end, the process ends with an error instead. The disk then holds a whole
+//! snapshot that is at most one interval old. The linger time, and at most ten seconds until open
+//! connections have ended, come after that.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl App {
         Arc::clone(&self.published)
     }
 
-    /// Reloads the configuration, where there is a file.
+    /// The reloader of the configuration, if there is a file.
     pub fn reloader(&self) -> Option<Arc<Reloader>> {
         self.reloader.clone()
     }
@@ -111,7 +111,7 @@ impl App {
         load(setup, dir, None, published)
     }
 
-    /// Runs until the flag is set, and shuts down in order.
+    /// Runs until `stop` is set, and shuts down in order.
     pub async fn run(self, stop: Stop) -> Result<(), AppError> {
         let App {
             setup,
@@ -146,7 +146,7 @@ impl App {
                 published.drain();
                 let error = match end {
                     Ok(Err(error)) => {
-                        // The last scrape shows the reason.
+                        // So that the last scrape shows the reason.
                         sleep(linger).await;
                         error
                     }
@@ -191,7 +191,8 @@ impl App {
 /// How the engine ended: with its result, or by a panic.
 type End = Result<Result<(), AppError>, RecvError>;
 
-/// Waits until the process is asked to stop or the engine ends; its end, if that came first.
+/// Waits until the process is asked to stop, or the engine ends; returns the engine's end if that
+/// came first.
 async fn unasked(stop: &Stop, ended: &mut oneshot::Receiver<Result<(), AppError>>) -> Option<End> {
     tokio::select! {
         // An engine that is asked to end may have done so already.
@@ -201,7 +202,7 @@ async fn unasked(stop: &Stop, ended: &mut oneshot::Receiver<Result<(), AppError>
     }
 }
 
-/// Nothing is published, and nothing is ready.
+/// The published state in which nothing is ready.
 fn unready(config: &Config) -> Arc<Published> {
     let published = Arc::new(Published::new(Limits {
         series_max: config.http.series_max,
@@ -220,7 +221,7 @@ fn unready(config: &Config) -> Arc<Published> {
 }
 
 /// Restores the state and creates the consumers. A broker that does not answer is no error: the
-/// clients keep trying, and `/ready` has the reason.
+/// clients keep trying, and `/ready` shows the reason.
 fn load(
     mut setup: Setup,
     dir: StateDir,
@@ -260,7 +261,7 @@ fn load(
         }
     }
     let directory = (config.state.directory.as_path(), &topology);
-    // Before the alerts: these are shown with their streams.
+    // Before the alerts, because these are shown with their streams.
     let mut reports = Vec::new();
     publish::reports(&published, &topology, &mut reports);
     let alerts = AlertDispatcher::start(notify, directory, (kafka, &setup.sinks), &published)?;
@@ -297,7 +298,7 @@ fn load(
         reloads,
         beat: None,
     };
-    // Before the first record: what is read from now on is looked at for what is wrong with it.
+    // Before the first record, so that concerns count everything that is read from now on.
     engine.publish_facts();
     Ok(engine)
 }

@@ -19,23 +19,24 @@ use crate::registry;
 pub struct Setup {
     /// The configuration.
     pub config: Config,
-    /// Its file, where it can be reloaded.
+    /// Its file, if it can be reloaded.
     pub file: Option<PathBuf>,
     /// `host:port` of the HTTP server; port 0 takes any free one.
     pub listen: String,
     /// How long HTTP stays up after the last snapshot.
     pub linger: Duration,
-    /// How long the engine may take to end. Linger and the end of open connections come after.
+    /// How long the engine may take to end. The linger time and the end of open connections come
+    /// after that.
     pub shutdown_within: Duration,
-    /// Set the state aside, and read the sources again from here.
+    /// If set, the state is set aside and the sources are read again from here.
     pub start_over: Option<StartAt>,
     /// The client of the brokers.
     pub brokers: Arc<dyn Brokers>,
-    /// What runs beside the engine's thread.
+    /// Makes the workers that run beside the engine's thread.
     pub workers: Arc<dyn Workers>,
-    /// Where sinks of notifications run, and what receives them.
+    /// Runs the sinks of notifications and connects them to receivers.
     pub sinks: Arc<dyn Host>,
-    /// Where schemas are fetched, and what the registry is.
+    /// Runs the fetching of schemas and connects to the registry.
     pub registry: Arc<dyn registry::Host>,
 }
 
@@ -61,8 +62,8 @@ impl Setup {
         }
     }
 
-    /// Sets the state of the directory aside, if that was asked for, and lets all sources start
-    /// there.
+    /// If asked for, sets the state of the directory aside and makes all sources start at
+    /// `start_over`.
     pub fn start_over(&mut self, dir: &StateDir) -> Result<(), AppError> {
         let Some(start) = self.start_over else {
             return Ok(());
@@ -94,7 +95,7 @@ impl Setup {
         sources.flat_map(|s| s.kafka.topics.clone()).collect()
     }
 
-    /// The state topic, where partitions move between processes with their state.
+    /// The options of the state topic, if partitions move between processes with their state.
     pub fn state_topic(&self) -> Option<CheckpointOptions> {
         let (kafka, topic) = self.config.moving()?;
         let groups = self.config.sources.iter();

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::telemetry::log;
 
-/// Time in which a further signal is the same one: programs such as `timeout` send it to the
+/// Time in which a further signal counts as the same one: programs such as `timeout` send it to the
 /// process and to its group.
 const SAME: Duration = Duration::from_millis(200);
 

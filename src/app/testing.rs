@@ -1,4 +1,4 @@
-//! What tests of several modules count and judge.
+//! Plans and events for the tests of several modules.
 
 use crate::collect::{Event, Segmenting};
 use crate::judge::JudgeOptions;

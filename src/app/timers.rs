@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Timers {
     pub(super) tick: Timer,
-    /// The time of ticks.
+    /// The clock of the ticks.
     pub(super) awake: AwakeClock,
     pub(super) sizes: Timer,
     pub(super) save: Timer,
     /// When the last save began.
     pub(super) save_began: Instant,
-    /// The last save that did not wait for its time.
+    /// The last early save.
     pub(super) hurry: Timer,
     /// Records of the last step.
     pub(super) records: usize,
@@ -35,12 +35,11 @@ impl Default for Timers {
     }
 }
 
-/// Work that walks over all streams takes at most a twentieth of the time, while that does not make
-/// it rarer than [`RAREST`].
+/// Work that walks over all streams takes at most this fraction (1/20) of the time, unless that
+/// made it rarer than [`RAREST`].
 const SHARE: u32 = 20;
 
-/// Longest time that this puts such work off: alerts wait for it, and scrapes come every few
-/// seconds.
+/// The longest pause that [`SHARE`] causes: alerts wait for it, and scrapes come every few seconds.
 const RAREST: Duration = Duration::from_secs(2);
 
 /// When something was last done that is due again after a period, and how long it took.
@@ -60,13 +59,13 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// Makes it due now.
+    /// Makes the work due now, if its period is `period`.
     pub(super) fn bring_forward(&mut self, period: Duration) {
         self.last = self.last.checked_sub(period).unwrap_or(self.last);
     }
 
-    /// Whether the period has passed since this was last so, or a longer one if the work
-    /// [takes](Timer::done) too large a share of it; then, how much has passed.
+    /// Returns the time since the work was last due, if `period` has passed. The period is longer
+    /// if the work [took](Timer::done) too large a share of it.
     pub(super) fn due(&mut self, period: Duration) -> Option<Duration> {
         let period = period.max((SHARE * self.took).min(RAREST));
         let passed = self.last.elapsed();
@@ -77,7 +76,7 @@ impl Timer {
         due.then_some(passed)
     }
 
-    /// The work that was due is done.
+    /// Notes that the work is done, to measure how long it took.
     pub(super) fn done(&mut self) {
         self.took = self.last.elapsed();
     }
@@ -100,7 +99,7 @@ mod tests {
         let since = passed(1, 40).due(period).expect("40 ms a second");
         assert!(since >= Duration::from_secs(1));
         assert_eq!(passed(1, 95).due(period), None);
-        // Twice it is not due: the time begins again.
+        // Twice it is not due, because the time starts again.
         let mut long = passed(2, 3_600_000);
         assert!(long.due(period).is_some() && long.due(period).is_none());
         long.done();

@@ -18,7 +18,7 @@ pub(super) fn spawn(
     thread.spawn(work).map_err(AppError::no_thread)
 }
 
-/// One piece of work, which hands its result over itself.
+/// One piece of work. It hands over its result itself.
 pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Does one job after the other.
@@ -26,21 +26,21 @@ pub trait Worker: Send {
     /// Hands a job over; `false` if the worker is gone.
     fn start(&mut self, job: Job) -> bool;
 
-    /// Whether the results of all jobs will be there within this time, so that the caller may wait
-    /// for them.
+    /// Whether the results of all jobs may be there within this time, so that the caller should
+    /// wait for them.
     fn ends_within(&mut self, within: Duration) -> bool;
 }
 
 /// Makes workers.
 pub trait Workers: Debug + Send + Sync {
-    /// A worker of this name. When it is dropped it ends the jobs that it has.
+    /// A worker of this name. When it is dropped, it first finishes its jobs.
     fn worker(&self, name: &str) -> Result<Box<dyn Worker>, AppError>;
 }
 
-/// A worker with at most one job under way, and the result of that.
+/// A worker with at most one job under way, and the result of that job.
 ///
-/// If a job panics, whoever takes its result panics too: what the job had not written yet is gone,
-/// so the process ends and starts again from what was written before.
+/// If a job panics, so does the thread that takes its result: what the job had not yet written is
+/// lost, so the process ends and restarts from what was written before.
 pub struct Background<T> {
     worker: Box<dyn Worker>,
     outbox: Sender<thread::Result<T>>,
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Background<T> {
     pub fn start(&mut self, job: impl FnOnce() -> T + Send + 'static) {
         let outbox = self.outbox.clone();
         self.busy = self.worker.start(Box::new(move || {
-            // Nobody waits for it at the end.
+            // At the end of the process nobody receives the result.
             let _ = outbox.send(catch_unwind(AssertUnwindSafe(job)));
         }));
     }
@@ -123,7 +123,7 @@ impl Worker for WorkerThread {
     }
 
     fn ends_within(&mut self, _: Duration) -> bool {
-        // The caller waits for as long itself.
+        // The caller waits this long itself.
         true
     }
 }
@@ -132,7 +132,7 @@ impl Drop for WorkerThread {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
+            // A panic of the thread was printed already.
             let _ = thread.join();
         }
     }
@@ -149,7 +149,7 @@ mod tests {
         background.start(|| -> u32 { panic!("a job of the test panics") });
         let waited = catch_unwind(AssertUnwindSafe(|| background.wait(Duration::MAX)));
         assert!(waited.is_err() && !background.busy());
-        // The worker goes on.
+        // The worker continues.
         background.start(|| 7);
         assert_eq!(background.wait(Duration::MAX), Some(7));
     }

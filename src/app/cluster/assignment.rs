@@ -1,10 +1,10 @@
 //! The shards of a process whose partitions may move, with the store of their checkpoints.
 //!
-//! The group assigns partitions: each one is taken over from its newest checkpoint, within the
-//! rebalance. If a broker does not answer, only the first partition waits for it. The rest of the
-//! rebalance is suspended, and all are claimed again when the consumer has rejoined. When the group
-//! revokes a partition, its last checkpoint is written before it is given up. Verdicts and alerts
-//! of its streams go along, with what people were notified of.
+//! The group assigns partitions: this process takes each one over from its newest checkpoint,
+//! within the rebalance. If a broker does not answer, only the first partition waits for it. The
+//! rest of the rebalance is suspended, and all are claimed again when the consumer has rejoined.
+//! When the group revokes a partition, its last checkpoint is written before it is given up. The
+//! checkpoint includes the verdicts and alerts of its streams, and what people were notified of.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::monitor::{Shards, VerdictState};
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 
-/// See the module.
+/// The shards of this process and the store of their checkpoints. See the module.
 pub struct Assignment {
     shards: Shards,
     store: CheckpointStore,
@@ -30,21 +30,22 @@ pub struct Assignment {
     /// Partitions that are assigned and must not be read, with the reason.
     suspended: BTreeMap<PartitionId, String>,
     trouble: Option<KafkaError>,
-    /// Why a partition of this rebalance could not be taken over: no broker is waited for again.
+    /// Why a partition of this rebalance could not be taken over. If set, no other partition waits
+    /// for a broker.
     away: Option<String>,
-    /// What is known of the streams of partitions that this rebalance takes.
+    /// What is known of the streams of partitions that this rebalance revokes.
     leaving: BTreeMap<PartitionId, Vec<VerdictState>>,
     /// Why the store of pending predictions failed while a partition was taken over.
     fault: Option<SpillError>,
-    /// What people were notified of alerts that fire, to go along with their streams: at first what
-    /// their checkpoints say.
+    /// What people were notified of, by stream: for alerts that fire or whose end waits for sinks.
+    /// It moves with the streams. At first it is what their checkpoints say.
     notified: BTreeMap<StreamId, String>,
-    /// Streams that came, and streams that may have left, since they were last asked for.
+    /// Streams that came, and streams that may have left, since [`Assignment::take_migrations`].
     migrations: Migrations,
 }
 
 impl Assignment {
-    /// No shard yet.
+    /// An assignment without shards.
     pub fn new(shards: Shards, store: CheckpointStore, topics: Vec<String>) -> Assignment {
         Assignment {
             shards,
@@ -70,7 +71,8 @@ impl Assignment {
         &mut self.shards
     }
 
-    /// Verdicts and alerts of the streams of a shard with what was notified of them, to go with it.
+    /// Verdicts and alerts of the streams of a shard with what was notified of them, for its
+    /// checkpoint.
     fn verdicts(&mut self, at: PartitionId) -> Vec<VerdictState> {
         let mut all = self.shards.verdicts(at);
         for verdict in &mut all {
@@ -79,19 +81,19 @@ impl Assignment {
         all
     }
 
-    /// Shows between two waits for brokers that this thread lives.
+    /// Reports this thread as alive, through `beat`, between two waits for brokers.
     pub fn beat_with(&mut self, beat: Beat) {
         self.store.beat_with(beat);
     }
 
-    /// A rebalance gives partitions: [`Assignment::assign`] follows for each.
+    /// Begins a rebalance that assigns partitions: [`Assignment::assign`] follows for each.
     pub fn assigning(&mut self) {
         self.away = None;
     }
 
-    /// A rebalance takes these partitions: [`Assignment::revoke`] follows for each. What is known
-    /// of their streams goes along as it is now: without the first partition, the verdicts on the
-    /// others would have to be made again.
+    /// Begins a rebalance that revokes these partitions: [`Assignment::revoke`] follows for each.
+    /// The checkpoints get the verdicts as they are now: once the first partition has left, the
+    /// verdicts on the others would have to be made again.
     pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
         self.store.begin_revocation();
         self.leaving.clear();
@@ -103,7 +105,7 @@ impl Assignment {
         }
     }
 
-    /// Takes a partition over; answers the offset to seek to, where one is known.
+    /// Takes a partition over; returns the offset to seek to, if known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         if self.shards.copartition(at) == at {
             self.take_over(at);
@@ -112,7 +114,8 @@ impl Assignment {
     }
 
     fn take_over(&mut self, at: PartitionId) {
-        // What was ours in an assignment that was lost without notice is not ours any more.
+        // An assignment may be lost without notice: what this process held of it is no longer its
+        // own.
         self.shards.release(at);
         self.store.forget(at);
         self.suspended.remove(&at);
@@ -131,7 +134,7 @@ impl Assignment {
                 self.notified.extend(notified);
                 self.migrations.came.extend(verdicts.iter().cloned());
                 self.shards.adopt(*shard, verdicts);
-                // The new one was restored with the share of the joins alone.
+                // The new shard was restored with only the joins' share of the memory.
                 self.shards.share_memory(shards);
             }
             Ok(TakeOver::Suspended(why)) => {
@@ -220,7 +223,7 @@ impl Assignment {
         self.store.superseded().map(why).collect()
     }
 
-    /// Why a partition could not be taken over, for now, once.
+    /// Returns once why a partition could not be taken over for now.
     pub fn take_trouble(&mut self) -> Option<KafkaError> {
         self.trouble.take()
     }
@@ -230,8 +233,8 @@ impl Assignment {
         self.fault.as_ref()
     }
 
-    /// Takes what people were notified of alerts that fire, or whose end waits for sinks. Answers
-    /// whether there is something to save.
+    /// Takes what people were notified of, by stream, for alerts that fire or whose end waits for
+    /// sinks. Returns whether there is something to save.
     pub fn carry(&mut self, mut notified: BTreeMap<StreamId, String>) -> bool {
         self.migrations.add_notified(&mut notified);
         let before = std::mem::replace(&mut self.notified, notified);
@@ -244,13 +247,13 @@ impl Assignment {
         if !all.left.is_empty() {
             self.shards.advance();
             self.shards.without_reports(&mut all.left);
-            // What came and left again is its next owner's.
+            // Streams that came and left again belong to their next owner.
             all.came.retain(|came| !all.left.contains(&came.stream));
         }
         all
     }
 
-    /// Hands over all shards that have changed.
+    /// Hands over all changed shards to be written.
     pub fn write(&mut self) {
         let all: Vec<PartitionId> = self.shards.all().iter().map(|s| s.at).collect();
         let verdicts = all.into_iter().map(|at| (at, self.verdicts(at))).collect();
@@ -262,17 +265,17 @@ impl Assignment {
         self.store.is_writing()
     }
 
-    /// What became of the checkpoints handed over last, once, if it is known.
+    /// Returns once what became of the last checkpoints handed over, if known.
     pub fn written(&mut self) -> Option<Written> {
         self.store.answer(self.shards.all_mut())
     }
 
-    /// Waits for the checkpoints under way, for the end.
+    /// Waits for the checkpoints under way, when the process ends.
     pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
         self.store.wait(self.shards.all_mut(), within)
     }
 
-    /// What happened to checkpoints, and how old each is.
+    /// Counts of what happened to checkpoints, and how old each is.
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         (self.store.counts(), self.store.ages().collect())
     }

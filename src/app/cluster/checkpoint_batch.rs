@@ -1,4 +1,4 @@
-//! What is written of a shard to the topic of checkpoints, and the writing of a batch.
+//! Selects what of a shard is written to the topic of checkpoints, and writes it in batches.
 
 use super::checkpoint_records::{self, CheckpointRecords, MADE_AGAIN, OffsetFloors, begins_again};
 use super::cursor::{CheckpointCursor, Progress, WHOLE};
@@ -20,15 +20,15 @@ pub(super) struct Outgoing {
     pub(super) progress: Progress,
     /// First journal segment that the checkpoint needs.
     pub(super) needs: u64,
-    /// Number of the delta after the last one.
+    /// Number of the delta that follows the last one in the checkpoint.
     pub(super) deltas_until: u64,
-    /// Number of the parts for judges.
+    /// Number of its parts for judges.
     pub(super) judges_number: u64,
 }
 
 impl Outgoing {
-    /// Says to the cursor that the checkpoint is in the topic: the next one goes into the other
-    /// slot.
+    /// Records in the cursor that the checkpoint is in the topic, so that the next one uses the
+    /// other slot.
     pub(super) fn stored(&self, cursor: &mut CheckpointCursor, at_ms: i64) {
         cursor.number = self.records.number;
         let pieces = self.records.pieces.iter();
@@ -44,7 +44,7 @@ impl Outgoing {
 /// Shards to be written.
 pub(super) struct Batch {
     pub(super) shards: Vec<Outgoing>,
-    /// By partition of the topic, the first claim of a shard that is held here.
+    /// By partition of the topic, the earliest claim among the shards held here.
     pub(super) epochs: BTreeMap<i32, i64>,
 }
 
@@ -52,15 +52,16 @@ pub(super) struct Batch {
 pub(super) struct Answer {
     pub(super) sent: Vec<Outgoing>,
     pub(super) result: Result<(), String>,
-    /// The checkpoints are in the topic, whatever failed after them.
+    /// The checkpoints are in the topic, even if a later part failed.
     pub(super) stored: bool,
     pub(super) took: Duration,
     pub(super) bytes: u64,
-    /// Claims that others have written among our records.
+    /// Claims of other processes among our records.
     pub(super) claims: Vec<SeenClaim>,
 }
 
-/// A shard as it is now; `None` where nothing happened since it was last written.
+/// A shard as it is now; `None` if nothing has changed since it was last written, or if its store
+/// of pending predictions failed.
 pub(super) fn outgoing(
     shard: &mut LocalShard,
     cursor: &mut CheckpointCursor,
@@ -112,11 +113,11 @@ pub(super) fn outgoing(
 pub(super) struct BatchWriter {
     pub(super) writer: Arc<dyn WriteState>,
     pub(super) foreign: foreign::ForeignClaims,
-    /// The topic of judges that share the models, where they do.
+    /// Writer to the topic of judges, if several judges share the models.
     pub(super) judges: Option<JudgeTopicWriter>,
     pub(super) known: OffsetFloors,
-    /// The topic was deleted and made again since a partition was claimed: the journals that a
-    /// checkpoint needs are not there, so none is written.
+    /// The topic was deleted and recreated since a partition was claimed. The journals that
+    /// checkpoints need are gone, so none is written.
     pub(super) made_again: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Writes checkpoints as records of a topic: bodies and journals, then heads, then what goes.
+//! Writes checkpoints as records of a topic: bodies and journals, then heads, then deletions.
 
 use crate::kafka::WriteState;
 use crate::store::checkpoint::{self, JournalChunk, KeyedRecord, PartitionCheckpoint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long the broker may take no record of a batch before writing it is called failed.
+/// How long the broker may accept no record of a batch before the write counts as failed.
 const WRITE: Duration = Duration::from_secs(30);
 
 /// A checkpoint on its way to a topic.
@@ -32,14 +32,14 @@ pub(super) struct Sent {
     pub(super) heads: Vec<i64>,
 }
 
-/// By partition of the topic, an offset after which all of its next records lie.
+/// By partition of the topic, an offset below all records to come.
 pub(super) type OffsetFloors = BTreeMap<i32, i64>;
 
-/// What is said once the offsets of the topic begin again.
+/// The message once the offsets of the topic start again.
 pub(super) const MADE_AGAIN: &str = "the topic was deleted and recreated, and the earlier state is gone; this \
      process writes and commits nothing more: stop all processes and start over, with another `group` and `topic`";
 
-/// Whether records lie where others lay before: the topic was made again.
+/// Whether new records have offsets that earlier records had, because the topic was recreated.
 pub(super) fn begins_again(known: &OffsetFloors, offsets: &Offsets) -> bool {
     offsets.iter().any(|(state_partition, written)| {
         let known = known.get(state_partition);
@@ -47,8 +47,8 @@ pub(super) fn begins_again(known: &OffsetFloors, offsets: &Offsets) -> bool {
     })
 }
 
-/// Writes all records of these checkpoints, but no head into a topic that was made again; `offsets`
-/// has those that were written also after an error.
+/// Writes all records of these checkpoints, but no heads if the topic was recreated. After an
+/// error, `offsets` still has the offsets of the records that were written.
 pub(super) fn write<'c>(
     writer: &dyn WriteState,
     checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
@@ -90,8 +90,8 @@ fn put(
     let all: Vec<(i32, &KeyedRecord)> = records.iter().map(|(p, keyed)| (*p, keyed)).collect();
     let written = writer.put(&all, WRITE, &|| {});
     let written = written.map_err(|error| error.to_string())?;
-    // The client does not know the offsets of records that it had to send twice: it says -1 of the
-    // first one of a batch, and counts on from there.
+    // The client does not know the offsets of records that it had to send twice: it gives -1 for
+    // the first record of a batch and counts on from there.
     let unknown = records.iter().zip(&written);
     let unknown = unknown.filter(|(_, offset)| **offset < 0);
     let unknown: BTreeSet<i32> = unknown.map(|((of, _), _)| *of).collect();

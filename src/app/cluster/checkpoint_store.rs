@@ -1,18 +1,17 @@
-//! The topic of checkpoints: shards are taken over from it and written to it, by a worker of its
-//! own.
+//! The topic of checkpoints: shards are restored from it, and a worker writes them to it.
 //!
 //! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits
-//! on the engine's thread, within the rebalance that assigned it: nothing of the partition may be
-//! read before. Writing runs beside the engine, as with snapshots on disk: a copy of the changed
-//! shards is taken at one moment, one batch is under way at a time, and a batch that was not
-//! written is written with the next. Giving partitions up waits for one last checkpoint of each,
-//! for half a session at most ([`super::revocation`]). What is not written by then is read again by
-//! the taker; nothing is lost.
+//! on the engine's thread, within the rebalance that assigned it: before that, no record of the
+//! partition may be read. Writing runs beside the engine, as with snapshots on disk: a copy of the
+//! changed shards is taken at one moment, one batch is under way at a time, and the next one
+//! includes what a failed batch did not write. Giving partitions up waits for a last checkpoint of
+//! each, for at most half a session ([`super::revocation`]). The next owner reads again what is not
+//! written by then; nothing is lost.
 //!
 //! A partition whose checkpoints cannot be used is *suspended*: it stays assigned and is not read,
 //! and `/ready` names it with the reason, until the topic is repaired or the configuration says
 //! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition but
-//! the topic has no checkpoint of it: it is then another topic, or it was emptied.
+//! the topic has no checkpoint of it: the topic was then replaced or emptied.
 
 use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
 use super::cursor::{CheckpointCursor, Superseded};
@@ -42,17 +41,17 @@ use std::time::{Duration, Instant};
 /// 1970.
 pub type CheckpointAge<'a> = (&'a str, i32, Option<i64>);
 
-/// How a partition was found.
+/// The result of taking a partition over.
 pub enum TakeOver {
     /// A shard, and the verdicts on its streams.
     Shard(Box<LocalShard>, Vec<VerdictState>),
     /// It is not to be read, for this reason.
     Suspended(String),
-    /// The store of what memory has no room for failed, as it may at any time.
+    /// The store of pending predictions that exceed memory failed, as it may at any time.
     Broken(SpillError),
 }
 
-/// See the module.
+/// The checkpoints of this process's partitions in their topic. See the module.
 pub struct CheckpointStore {
     options: CheckpointOptions,
     state: Box<dyn ReadState>,
@@ -60,7 +59,7 @@ pub struct CheckpointStore {
     batch_writer: Arc<Mutex<BatchWriter>>,
     writing: Background<Answer>,
     counts: CheckpointCounts,
-    /// For the shards that are made here.
+    /// Where shards that are made here spill predictions, and how many shards share the memory.
     room: Option<Room>,
     /// How far each partition is stored.
     cursors: BTreeMap<PartitionId, CheckpointCursor>,
@@ -104,12 +103,12 @@ impl CheckpointStore {
         })
     }
 
-    /// Shards that are made from now on put there what memory has no room for.
+    /// From now on, new shards spill pending predictions that exceed memory to `spills`.
     pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>) {
         self.room = Some((spills, 1));
     }
 
-    /// Shows between two waits that this thread lives.
+    /// Reports this thread as alive, through `beat`, between two waits.
     pub fn beat_with(&mut self, beat: Beat) {
         self.beat = Some(beat);
     }
@@ -118,20 +117,20 @@ impl CheckpointStore {
         self.beat.iter().for_each(Beat::tick);
     }
 
-    /// How many shards share the memory, with the one that is made next.
+    /// Sets how many shards share the memory, including the next one.
     pub fn share(&mut self, shards: usize) {
         if let Some((_, by)) = &mut self.room {
             *by = shards;
         }
     }
 
-    /// What happened so far.
+    /// Counts of what happened so far.
     pub fn counts(&self) -> &CheckpointCounts {
         &self.counts
     }
 
     /// Takes a partition over: claims it, reads what was written of it, and makes its shard. An
-    /// error passes: the broker is away or slow.
+    /// error is temporary: a broker is away or slow.
     pub fn take_over(
         &mut self,
         at: PartitionId,
@@ -182,7 +181,7 @@ impl CheckpointStore {
                 match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
                     Ok((shard, verdicts)) => {
                         if self.options.counts_only {
-                            // A judge has passed over what was written after the claim of another
+                            // A judge has skipped what was written after the claim of another
                             // process, and waits for a checkpoint of this claim.
                             cursor.written = None;
                         }
@@ -191,7 +190,7 @@ impl CheckpointStore {
                         return Ok(TakeOver::Shard(Box::new(shard), verdicts));
                     }
                     Err(Unusable::Checkpoint(why)) => Some(why),
-                    // Nothing that a fresh beginning would mend.
+                    // Starting without state would not fix this.
                     Err(Unusable::Store(error)) => return Ok(TakeOver::Broken(error)),
                 }
             }
@@ -224,7 +223,7 @@ impl CheckpointStore {
                 why,
                 "partition begins without its state"
             );
-            // Whatever lies there is not of this beginning.
+            // The journal in the topic does not belong to the new state.
             cursor.begin_journal();
         }
         self.cursors.insert(at, cursor);
@@ -232,7 +231,7 @@ impl CheckpointStore {
         Ok(TakeOver::Shard(Box::new(shard), Vec::new()))
     }
 
-    /// The partition is another process's: how far it is stored is no longer known here.
+    /// The partition belongs to another process: how far it is stored is no longer known here.
     pub fn forget(&mut self, at: PartitionId) {
         self.cursors.remove(&at);
     }
@@ -263,7 +262,7 @@ impl CheckpointStore {
         self.send(changed);
     }
 
-    /// A shard as it is now; `None` where nothing happened since it was last written.
+    /// A shard as it is now; `None` if nothing has changed since it was last written.
     fn outgoing(&mut self, shard: &mut LocalShard, verdicts: &[VerdictState]) -> Option<Outgoing> {
         let cursor = self.cursors.get_mut(&shard.at)?;
         let cut = shard.take_cut();
@@ -301,13 +300,13 @@ impl CheckpointStore {
         })
     }
 
-    /// How long such a partition is held before it is claimed again. If the group has given it to
-    /// the other process, it takes it away here within a session.
+    /// How long such a partition is held before it is claimed again. If the group has assigned it
+    /// to the other process, the group revokes it here within a session.
     pub fn claims_again_after(&self) -> Duration {
         Duration::from_millis(self.options.kafka.session_ms())
     }
 
-    /// What became of the last batch, once, if it is known.
+    /// Returns once what became of the last batch, if known.
     pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
         if let Some(written) = self.revocation.take() {
             return Some(written);
@@ -359,7 +358,7 @@ impl CheckpointStore {
                 let newer = std::mem::take(&mut cursor.unwritten);
                 cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
             }
-            // Keys of parts for judges may be among them.
+            // They may include keys of parts for judges.
             cursor.old.extend(sent.records.drops);
             shard.into_iter().for_each(LocalShard::deltas_not_stored);
         }
@@ -372,8 +371,8 @@ impl CheckpointStore {
         }
     }
 
-    /// A rebalance takes partitions from now on: [`leave`](CheckpointStore::leave) follows for each
-    /// shard.
+    /// Begins a rebalance that revokes partitions: [`leave`](CheckpointStore::leave) follows for
+    /// each shard.
     pub fn begin_revocation(&mut self) {
         let session = Duration::from_millis(self.options.kafka.session_ms());
         self.revocation.begin(session);
@@ -388,7 +387,7 @@ impl CheckpointStore {
         others: &mut [LocalShard],
     ) {
         self.beat();
-        // The batch under way may be of this shard too; its cursor is still here.
+        // The batch under way may include this shard; its cursor is still here.
         let before = self.wait(others, self.revocation.left());
         self.revocation.keep(before);
         let at = shard.at;

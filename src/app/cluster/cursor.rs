@@ -1,5 +1,5 @@
-//! How far the checkpoints of a partition go in the topic, and what of the partition is not in it
-//! yet.
+//! How far the topic of checkpoints holds a partition, and which parts of the partition it does not
+//! hold yet.
 //!
 //! A cursor knows which pieces of the journal the last checkpoints still need, and so which may be
 //! deleted. It does no work of its own: the [store](super::checkpoint_store) does.
@@ -12,10 +12,10 @@ use crate::store::reader::FoundCheckpoint;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
-/// Checkpoints in a row that need a journal segment: the one before must stay whole.
+/// How many checkpoints in a row need a journal segment: the previous one must stay whole too.
 pub(super) const WHOLE: usize = 2;
 
-/// See the module.
+/// How far one partition is stored in the topic of checkpoints. See the module.
 #[derive(Debug, Default)]
 pub struct CheckpointCursor {
     pub(super) group: String,
@@ -28,16 +28,17 @@ pub struct CheckpointCursor {
     pub(super) superseded: Option<Superseded>,
     /// Number of the last checkpoint that was written.
     pub(super) number: u64,
-    /// The same of the parts for judges, which may fail where the checkpoint itself is written.
-    /// Their slots alternate by a number of their own: the last whole part stays.
+    /// Number of the last parts for judges that were written. Writing them may fail where the
+    /// checkpoint itself is written. Their slots alternate by this number, so the last whole part
+    /// stays.
     pub(super) judges_number: u64,
     /// Which epoch wrote each stretch of the journal, oldest first.
     pub(super) journal_epochs: Vec<JournalRange>,
-    /// Pieces of the journal that lie in the topic.
+    /// Journal pieces that are in the topic.
     pub(super) pieces: BTreeSet<JournalChunk>,
-    /// Keys of earlier epochs, to be taken away once they are superseded.
+    /// Keys of earlier epochs, to be deleted once superseded.
     pub(super) old: Vec<String>,
-    /// New pieces that do not lie there.
+    /// New journal pieces that are not in the topic.
     pub(super) unwritten: Vec<(JournalChunk, Vec<u8>)>,
     /// First journal segment that the last checkpoints need, newest last.
     pub(super) needed: VecDeque<u64>,
@@ -58,14 +59,14 @@ pub struct Superseded {
     pub since: Instant,
 }
 
-/// What changes whenever a partition does, or the alerts of its streams and what was notified of
-/// them.
+/// How far a partition is, with the alerts of its streams and what was notified of them. A new
+/// checkpoint is due if this differs from the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
     pub records: u64,
-    /// They change without a record where a log ends in control records.
+    /// Positions change without a record if a log ends in control records.
     pub positions: Vec<Origin>,
-    /// They do where a log is found to be shorter than what was read of it.
+    /// Set where a log was found to be shorter than what was read of it.
     pub truncated_at: Vec<Option<i64>>,
     pub sealed_until_ms: Vec<i64>,
     pub idle: bool,
@@ -90,7 +91,7 @@ impl Progress {
 }
 
 impl CheckpointCursor {
-    /// Takes note of a claim in the topic of state; answers whether it supersedes ours and is new.
+    /// Takes note of a claim in the topic of state; returns whether it is new and supersedes ours.
     pub(super) fn claimed(&mut self, key: &str, offset: i64, by: &str) -> bool {
         let known = self.superseded.as_ref().map_or(self.epoch, |s| s.offset);
         let newer = offset > known && key == checkpoint::claim_key(&self.prefix);
@@ -103,13 +104,13 @@ impl CheckpointCursor {
         newer
     }
 
-    /// Takes up where a checkpoint left off.
+    /// Continues the journal of a checkpoint.
     pub(super) fn resume(&mut self, found: &FoundCheckpoint) {
         self.journal_epochs.clone_from(&found.checkpoint.epochs);
         let joins = found.checkpoint.snapshot.joins.iter();
         let marks = joins.flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
-        // What others wrote from there on is not ours.
+        // What others wrote from there on does not belong to this checkpoint.
         self.journal_epochs.retain(|s| (s.segment, s.offset) < end);
         self.journal_epochs.push(JournalRange {
             segment: end.0,
@@ -118,7 +119,7 @@ impl CheckpointCursor {
         });
     }
 
-    /// Whatever others wrote of a journal is not part of what is written from here on.
+    /// Starts a new journal: what others wrote of one is not part of it.
     pub(super) fn begin_journal(&mut self) {
         self.journal_epochs = vec![JournalRange {
             segment: 0,
@@ -127,7 +128,7 @@ impl CheckpointCursor {
         }];
     }
 
-    /// Forgets stretches that end before what this checkpoint and the ones before need.
+    /// Forgets stretches of the journal that neither this checkpoint nor the previous ones need.
     pub(super) fn prune(&mut self, needs: u64) {
         let first = self.needed.iter().copied().fold(needs, u64::min);
         let over = |pair: &[JournalRange]| (pair[1].segment, pair[1].offset) <= (first, 0);
@@ -141,7 +142,7 @@ impl CheckpointCursor {
         self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// Pieces and keys that no whole checkpoint needs any more.
+    /// Pieces and keys that no whole checkpoint needs.
     pub(super) fn drops(&mut self) -> Vec<String> {
         if self.needed.len() < WHOLE {
             return Vec::new();
@@ -190,7 +191,7 @@ mod tests {
         );
         cursor.needed.push_back(0);
         assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
-        // The next checkpoint needs nothing of the first segment, the one before still does.
+        // The next checkpoint needs nothing of the first segment; the previous one still does.
         cursor.prune(1);
         assert_eq!(cursor.journal_epochs.len(), 2);
         cursor.needed = [0, 1].into();
@@ -216,7 +217,7 @@ mod tests {
         assert!(cursor.claimed("g/t/3/claim", 12, "stray"));
         let since = cursor.superseded.as_ref().map(|s| s.since);
         assert!(!cursor.claimed("g/t/3/claim", 12, "stray"));
-        // The last of several counts, since the first.
+        // Of several claims the last one counts, and the time of the first.
         assert!(cursor.claimed("g/t/3/claim", 20, "again"));
         let now = cursor.superseded.as_ref().map(|s| (s.by.as_str(), s.since));
         assert_eq!(now, since.map(|since| ("again", since)));

@@ -1,9 +1,9 @@
-//! One process judges what many count: it follows the topic of checkpoints, and is in no consumer
+//! One process judges what many count. It follows the topic of checkpoints and is in no consumer
 //! group.
 //!
 //! Workers (`[state] verdicts = "none"`) share the partitions of a group, write their checkpoints,
-//! and judge nothing. This process (`verdicts = "all"`) reads no record of a source. Every
-//! checkpoint that comes goes to its [task](super::judge_task).
+//! and judge nothing. This process (`verdicts = "all"`) reads no record of a source. Every new
+//! checkpoint goes to its [task](super::judge_task).
 //!
 //! ```text
 //!   workers ─► topic of checkpoints ─► task ─► verdicts, metrics, alerts, records
@@ -11,17 +11,17 @@
 //! ```
 //!
 //! The judge is a separate process, and not for example the worker that holds the lowest partition,
-//! for three reasons. The role, and the directory with the sent notifications, stay in place when
-//! partitions move. The memory of a worker does not depend on the number of other workers. And
+//! for three reasons. The role, and the directory with the sent notifications, stay where they are
+//! when partitions move. The memory of a worker does not depend on the number of other workers. And
 //! there is one notifier without an election. The cost is one more process, and a delay of at most
 //! `interval` while the worker is healthy.
 //!
-//! Only one process judges: a process that begins to judge writes a claim into the topic. A process
+//! Only one process judges: a process writes a claim into the topic before it judges. A process
 //! that reads a later claim than its own stops judging and notifying, and reports this in `/ready`
 //! ([`Follower::rival`]) until it is restarted. Its state (judgements, alerts, detectors, and its
 //! position in the topic) is in snapshots in its directory, like that of a single process. So keep
-//! the directory: a restart then repeats no notification. If the topic is another one than before,
-//! the process claims again, takes the windows from its checkpoints, and keeps alerts.
+//! the directory: a restart then repeats no notification. If the topic was replaced, the process
+//! claims again, takes the windows from its checkpoints, and keeps alerts.
 //!
 //! Cost: each checkpoint's windows are restored once; each broker gets one request a second.
 
@@ -34,23 +34,23 @@ use crate::kafka::{FollowState, Followed, KafkaError};
 use crate::store::checkpoint::CHUNK_BYTES;
 use crate::telemetry::facts::CheckpointCounts;
 
-/// Pause before what a broker did not answer is tried again.
+/// Pause before a request that a broker did not answer is repeated.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
-/// How long one turn reads, where there is much.
+/// Longest time that one turn reads.
 pub(super) const TURN: Duration = Duration::from_millis(200);
 
 /// How long the claim may take.
 const CLAIM: Duration = Duration::from_secs(10);
 
-/// What is open at the brokers.
+/// The open connection to the brokers, and the claim there.
 struct Link {
     follower: Box<dyn FollowState>,
     /// Offset of our claim.
     claim: i64,
 }
 
-/// See the module.
+/// Follows the topic of checkpoints for the one judge. See the module.
 pub struct Follower {
     options: FollowerOptions,
     topics: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// One that asks nothing of the brokers yet.
+    /// A follower that has asked the brokers nothing yet.
     pub fn new(topics: Vec<String>, options: FollowerOptions) -> Follower {
         Follower {
             options,
@@ -74,8 +74,7 @@ impl Follower {
         }
     }
 
-    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records
-    /// there were.
+    /// Reads the available records; waits at most `wait` for the first. Returns their number.
     pub(super) fn read(
         &mut self,
         task: &mut JudgeTask,
@@ -91,7 +90,7 @@ impl Follower {
         };
         let read = read(link, task, counts, wait);
         if task.take_rewound() {
-            // Our claim was in the topic of before.
+            // Our claim was in the topic that was replaced.
             (self.link, self.tried) = (None, None);
             return read;
         }
@@ -126,7 +125,7 @@ impl Follower {
         }
     }
 
-    /// Finds the topic, makes it where it is missing, and claims to judge.
+    /// Finds the topic, creates it if missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
         let checkpoints = &self.options.checkpoints;
         let (brokers, kafka, topic) =
@@ -143,7 +142,7 @@ impl Follower {
         Ok((Link { follower, claim }, state_partitions))
     }
 
-    /// Another judges from now on: what was said here is withdrawn.
+    /// Another process judges from now on: withdraws what was published here.
     fn step_down(&mut self, lease: JudgeLease, task: &mut JudgeTask) {
         let by = &lease.by;
         tracing::error!(
@@ -154,17 +153,17 @@ impl Follower {
         self.rival = Some(lease);
     }
 
-    /// Who judges instead of this process.
+    /// The claim of the process that judges instead of this one.
     pub(super) fn rival(&self) -> Option<&JudgeLease> {
         self.rival.as_ref()
     }
 
-    /// Who can be asked how long topics are.
+    /// The client that knows how long topics are, if there is a link.
     pub(super) fn link(&self) -> Option<&dyn FollowState> {
         self.link.as_ref().map(|link| link.follower.as_ref())
     }
 
-    /// What keeps it from reading, with the reason.
+    /// The part that is not ready because nothing can be read, with the reason.
     pub(super) fn waits_for(&self, task: &JudgeTask) -> Option<(String, String)> {
         let topic = &self.options.checkpoints.topic;
         if let Some(lease) = &self.rival {

@@ -26,7 +26,7 @@ pub(super) struct SeenClaim {
 
 pub(super) struct ForeignClaims {
     state: Box<dyn ReadState>,
-    /// By partition of the topic of state, the offset up to which it has been looked at.
+    /// By partition of the topic of state, the offset up to which claims were looked for.
     next: BTreeMap<i32, i64>,
 }
 
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(first_gap(5, &[5, 6, 7]), None);
         assert_eq!(first_gap(5, &[6, 7]), Some(5));
         assert_eq!(first_gap(5, &[5, 6, 9]), Some(7));
-        // Ours from before.
+        // Our own earlier records.
         assert_eq!(first_gap(5, &[3, 4, 5, 7]), Some(6));
     }
 }

@@ -1,25 +1,25 @@
-//! Several processes judge what many count: each has the judge partitions that their group assigns
-//! to it.
+//! Several processes judge what many count: the group of judges assigns judge partitions to each of
+//! them.
 //!
 //! The processes are a consumer group over the topic of judges ([`super::judge_topic`]). For each
-//! judge partition that comes there is a [task](super::judge_task::JudgeTask): it is claimed, its
-//! newest checkpoint is restored, and the partition is read from its beginning, where the shares of
-//! checkpoints of all workers lie. When a partition goes, its last checkpoint is written first. A
-//! process that is killed loses nothing: the next owner restores its last checkpoint and judges the
-//! slides after it again, to the same verdicts.
+//! judge partition that is assigned, a process claims it, restores its newest checkpoint as a
+//! [task](super::judge_task::JudgeTask), and reads the partition from its start; it holds the
+//! shares of the checkpoints of all workers. Before a partition is given up, its last checkpoint is
+//! written. A process that is killed loses nothing: the next owner restores its last checkpoint and
+//! judges the slides after it again, to the same verdicts.
 //!
 //! ```text
 //!   workers ─► judge partition 0 ─► task ─► verdicts, alerts, checkpoint of the task ─► judge partition 0
 //!              judge partition 1 ─► task …
 //! ```
 //!
-//! [`super::judge_member`] does what the group says. What people were notified of goes along in the
-//! checkpoint, and until the next one in records of its own, which are written at once. A process
-//! that dies between a sink's answer and that record leaves a notification that the next owner
-//! sends again with the same key, by which receivers recognise it.
+//! [`super::judge_member`] handles the assignments of the group. What people were notified of is in
+//! the checkpoint. Until the next one it is in separate records, which are written at once. A
+//! process that dies between a sink's answer and that record leaves a notification that the next
+//! owner sends again with the same key, by which receivers recognise it.
 //!
 //! A judge that was frozen reads before it judges. So it first finds a later claim among the
-//! records of its partition, or learns that the group has given the partition away.
+//! records of its partition, or learns that the group has assigned the partition to another member.
 
 use std::time::{Duration, Instant};
 
@@ -39,10 +39,10 @@ use crate::notify::Transfers;
 use crate::store::checkpoint::Notified;
 use crate::telemetry::published::Beat;
 
-/// See the module.
+/// A member of the group of judges. See the module.
 pub struct JudgeGroup {
     options: FollowerOptions,
-    /// What tasks that come are judged by.
+    /// What new tasks monitor.
     pub(super) plan: Plan,
     topics: Vec<String>,
     topic: String,
@@ -83,8 +83,7 @@ impl JudgeGroup {
         format!("{}-judges", self.options.checkpoints.namespace)
     }
 
-    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records
-    /// there were.
+    /// Reads the available records; waits at most `wait` for the first. Returns their number.
     pub(super) fn read(&mut self, tasks: &mut Tasks, wait: Duration) -> usize {
         if self.consumer.is_none() {
             self.connect();
@@ -114,9 +113,9 @@ impl JudgeGroup {
         read
     }
 
-    /// Leaves the group if its client failed, to try again what could not be taken over, or if
-    /// another process has claimed a partition that has been assigned here for longer than a
-    /// session. Nobody judges that partition then; joining again claims it again.
+    /// Leaves the group if its client failed, or to try again to take over partitions that were not
+    /// served. Also leaves if another process claimed, more than a session ago, a partition that is
+    /// assigned here. Nobody judges that partition then; joining again claims it again.
     fn give_up_if_failed(&mut self, tasks: &mut Tasks) {
         let session = Duration::from_millis(self.options.checkpoints.kafka.session_ms());
         let mut stray = self.member.superseded.iter();
@@ -146,7 +145,7 @@ impl JudgeGroup {
         self.member.superseded.clear();
         self.member.lose();
         if let Some(consumer) = self.consumer.take() {
-            // Leaving may take as long as the brokers are away.
+            // While brokers are away, leaving waits for them.
             let _ = spawn("leave", move || drop(consumer));
         }
         self.tried = Some(Instant::now());
@@ -176,7 +175,7 @@ impl JudgeGroup {
         }
     }
 
-    /// How long this member still leaves its `instance` to another one.
+    /// How long this member still leaves its `instance` to another member.
     fn fenced_for(&self, now: Instant) -> Option<Duration> {
         let session = Duration::from_millis(self.options.checkpoints.kafka.session_ms());
         self.member.fencing.left(session, now)
@@ -192,7 +191,7 @@ impl JudgeGroup {
             copartitions: 0,
             dead_letter: None,
             start: StartAt::Earliest,
-            // It is taken over again then, and not read on.
+            // A truncated partition is taken over again; it is not read further.
             truncated: Truncated::Earliest,
             ..checkpoints.kafka.clone()
         };
@@ -200,12 +199,12 @@ impl JudgeGroup {
         Ok((Consumer::new(&options, brokers)?, link))
     }
 
-    /// Who can be asked how long topics are.
+    /// The client that knows how long topics are, if there is one.
     pub(super) fn link(&self) -> Option<&dyn FollowState> {
         self.link.as_deref()
     }
 
-    /// What keeps judge partitions from being judged here, by part, each with the reason.
+    /// The published parts that are not judged here, each with the reason.
     pub(super) fn waits_for(&self, tasks: &Tasks) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let joined = self.consumer.as_ref().is_some_and(Consumer::joined);
@@ -237,8 +236,8 @@ impl JudgeGroup {
         all
     }
 
-    /// Takes what people were notified of, by stream; what is new is written next. Answers whether
-    /// a checkpoint is to be written at once.
+    /// Takes what people were notified of, by stream; news of it is written next. Returns whether a
+    /// checkpoint must be written at once.
     pub(super) fn carry(&mut self, notified: Transfers<StreamId>, tasks: &mut Tasks) -> bool {
         let Transfers { mut open, ended } = notified;
         self.member.migrations.add_notified(&mut open);
@@ -261,7 +260,7 @@ impl JudgeGroup {
         first
     }
 
-    /// Hands over the checkpoints of tasks that have changed.
+    /// Hands over the checkpoints of changed tasks to be written.
     pub(super) fn write(&mut self, tasks: &Tasks) {
         let due = tasks
             .iter()
@@ -280,12 +279,12 @@ impl JudgeGroup {
         }
     }
 
-    /// What became of the checkpoints handed over last, once, if it is known.
+    /// Returns once what became of the last checkpoints handed over, if known.
     pub(super) fn written(&mut self) -> Option<Written> {
         self.store.answer(&mut self.member.counts)
     }
 
-    /// Waits for the checkpoints under way, for the end.
+    /// Waits for the checkpoints under way, when the process ends.
     pub(super) fn wait_written(&mut self, within: Duration) -> Option<Written> {
         self.store.wait(within, &mut self.member.counts)
     }

@@ -1,8 +1,8 @@
-//! A member of the group of judges: what it does with the judge partitions that the group gives and
-//! takes.
+//! A member of the group of judges: handles the judge partitions that the group assigns and
+//! revokes.
 //!
-//! A judge partition that comes is claimed and its newest checkpoint is restored, within the
-//! rebalance. If nobody serves it, it is [not taken over](UnservedPartitions) then: the member
+//! An assigned judge partition is claimed, and its newest checkpoint restored, within the
+//! rebalance. If no broker serves it, it is [not taken over](UnservedPartitions) then: the member
 //! judges the others, and joins again later to claim it.
 
 use std::collections::BTreeMap;
@@ -30,47 +30,47 @@ use crate::telemetry::facts::CheckpointCounts;
 /// The tasks of a process, by judge partition.
 pub(super) type Tasks = BTreeMap<i32, JudgeTask>;
 
-/// What a member of the group knows besides its tasks.
+/// State of a member of the group besides its tasks.
 #[derive(Default)]
 pub(super) struct Membership {
-    /// Claims of our tasks.
+    /// Offsets of our claims, by judge partition.
     pub(super) claims: BTreeMap<i32, i64>,
     /// Judge partitions that are assigned and not judged, each with the reason.
     pub(super) suspended: BTreeMap<i32, String>,
     /// Judge partitions that another process claimed while they were assigned here.
     pub(super) superseded: BTreeMap<i32, Instant>,
-    /// Why the consumer is of no more use, or does nothing.
+    /// Why the consumer can no longer be used, or is idle.
     pub(super) trouble: Option<String>,
     pub(super) failed: bool,
     /// Judge partitions that could not be taken over.
     pub(super) unserved: UnservedPartitions,
-    /// When the group threw it out, or it left because it failed, if no assignment has come since.
+    /// When the group removed the member or the member left; `None` once it has partitions again.
     pub(super) lost_since: Option<Instant>,
-    /// The error that made it leave, or the last one since then.
+    /// The error that made the member leave, or the last error since.
     pub(super) refused: Option<String>,
     /// Another member has taken the `instance`.
     pub(super) fencing: Fencing,
-    /// What people were notified of alerts that fire, or whose end waits for sinks: at first what
-    /// the checkpoints say.
+    /// What people were notified of, by stream, for alerts that fire or whose end waits for sinks.
+    /// At first it is what the checkpoints say.
     pub(super) notified: BTreeMap<StreamId, String>,
     pub(super) migrations: Migrations,
-    /// Changes and judgements of streams that left since they were last asked for. Their next owner
-    /// goes on after them.
+    /// Changes and judgements of streams that left, since they were last taken. The next owner of
+    /// the streams continues after them.
     pub(super) changes: Vec<Change>,
     pub(super) judgements: Vec<WindowJudgement>,
     pub(super) counts: CheckpointCounts,
 }
 
 impl Membership {
-    /// The streams of a judge partition came, with what was known of them.
+    /// The streams of a judge partition came, with their stored verdicts.
     pub(super) fn came(&mut self, verdicts: Vec<VerdictState>) {
         let notified = verdicts.iter().filter_map(VerdictState::notified);
         self.notified.extend(notified);
         self.migrations.came.extend(verdicts);
     }
 
-    /// The streams of a judge partition, one of `partitions`, left. What came of it since the last
-    /// account left again: it is its next owner's.
+    /// The streams of a judge partition, one of `partitions`, left. Streams of it that came and
+    /// were not reported yet belong to its next owner.
     pub(super) fn left(&mut self, partition: i32, partitions: i32, task: &JudgeTask) {
         let of = |model: &str| judge_partition(model, partitions);
         let came = &mut self.migrations.came;
@@ -78,12 +78,12 @@ impl Membership {
         self.migrations.left.extend(task.streams());
     }
 
-    /// It has no place in the group until the next assignment.
+    /// The member has no place in the group until the next assignment.
     pub(super) fn lose(&mut self) {
         self.lost_since.get_or_insert_with(Instant::now);
     }
 
-    /// Why nothing is judged, where the group has not let it in again for a while.
+    /// Why nothing is judged, if the group has not let the member in again for a while.
     pub(super) fn thrown_out(&self) -> Option<String> {
         let time = self.lost_since?.elapsed();
         let why = self.refused.as_deref();
@@ -96,19 +96,19 @@ impl Membership {
     }
 }
 
-/// How long a group may take to let a member in again before that is reported.
+/// How long a group may take to let a member in again before the delay is reported.
 const LET_IN_WITHIN: Duration = Duration::from_secs(30);
-/// How often a member waits twice as long as the time before, once it is fenced again.
+/// How many times the wait doubles while a member keeps being fenced.
 const DOUBLINGS: u32 = 3;
-/// A member that was not fenced for so long waits no longer than the first time.
+/// After this time without being fenced, the wait is the first one again.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// When a member that was fenced joins again under its `instance`.
 ///
-/// Another process may have the name, or this one has joined a second time after a network failure
-/// that lost the answer to its first join. So it waits as long as another process may take to end,
-/// and longer if it is fenced again: two judges of one name then take turns, ever more rarely.
-/// Partitions have claims of their own, so nothing is judged twice.
+/// Another process may have the name. Or this process joined twice, because a network failure lost
+/// the answer to its first join. So it waits as long as another process may take to end, and longer
+/// if it is fenced again: two judges of one name then take turns, ever more rarely. Each partition
+/// has its own claim, so nothing is judged twice.
 #[derive(Debug, Default)]
 pub(super) struct Fencing {
     /// When it was last fenced, and how often in a row.
@@ -125,7 +125,7 @@ impl Fencing {
         self.last = Some((now, times.saturating_add(1)));
     }
 
-    /// How long the member still waits, if it does.
+    /// How long the member still waits; `None` if it need not.
     pub(super) fn left(&self, session: Duration, now: Instant) -> Option<Duration> {
         let (at, times) = self.last?;
         let wait = grace(session) * (1 << (times - 1).min(DOUBLINGS));
@@ -147,8 +147,8 @@ pub(super) fn checkpoint_of(
     })
 }
 
-/// The alerts of a checkpoint with what people were notified of after it was begun. Those come
-/// first: an alert of several streams goes with one of them, and its first text counts.
+/// Adds to the alerts of a checkpoint what people were notified of after it was begun. This comes
+/// first: an alert of several streams is stored with one of them, and the first text found counts.
 pub(super) fn with_notified(
     alerts: Vec<VerdictState>,
     notified: Vec<Notified>,
@@ -172,7 +172,7 @@ pub(super) fn with_notified(
     all
 }
 
-/// A member that borrows its tasks for one poll.
+/// A member, with its tasks, borrowed for one poll.
 pub(super) struct GroupHandler<'a> {
     pub(super) options: &'a FollowerOptions,
     pub(super) plan: &'a Plan,
@@ -214,8 +214,8 @@ impl GroupHandler<'_> {
         Ok(())
     }
 
-    /// Makes the task of a judge partition from what was found of it, with what is known of its
-    /// alerts.
+    /// Makes the task of a judge partition from its checkpoint, if any, with the verdicts and
+    /// alerts of its streams.
     pub(super) fn restore(
         &mut self,
         partition: i32,
@@ -250,7 +250,7 @@ impl GroupHandler<'_> {
         }
     }
 
-    /// Drops what is known of a judge partition; answers its task.
+    /// Drops what is known of a judge partition; returns its task.
     fn drop_task(&mut self, partition: i32) -> Option<JudgeTask> {
         self.member.unserved.remove(partition);
         self.member.claims.remove(&partition);
@@ -260,7 +260,7 @@ impl GroupHandler<'_> {
         Some(task)
     }
 
-    /// Writes the last checkpoint of a task, as far as the group leaves time for it.
+    /// Writes the last checkpoint of a task, if the group leaves enough time.
     fn leave(&mut self, partition: i32, task: &mut JudgeTask) {
         self.store.wait_to_leave(&mut self.member.counts);
         let due = self.store.is_due(partition, task.revision());
@@ -306,8 +306,8 @@ impl GroupHandler<'_> {
             let value = Some(record.payload).filter(|value| !value.is_empty());
             let counts = &mut self.member.counts;
             task.take((0, offset), record.timestamp_ms, (key, value), counts);
-            // Our claim lies behind all that lay there at the start. The end may never be reported,
-            // where workers write without a pause.
+            // Our claim comes after all records that were there at the start. The end may never be
+            // reported, because workers write without a pause.
             if after_claim && !task.is_read() {
                 task.end(0, counts);
             }
@@ -333,7 +333,7 @@ impl Handler for GroupHandler<'_> {
         self.member.suspended.remove(&partition);
         self.member.superseded.remove(&partition);
         tracing::info!(partition, "judge partition assigned");
-        // A broker that is away would be waited for again, once per partition.
+        // Otherwise each partition would wait again for a broker that is away.
         let taken = match self.member.unserved.are_many() {
             true => Err("others were waited for in vain".to_owned()),
             false => self.take_over(partition).map_err(|error| error.to_string()),

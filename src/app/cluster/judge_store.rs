@@ -1,11 +1,10 @@
 //! The checkpoints of judge partitions, in the topic that judges read.
 //!
-//! The format and the protocol are those of the state topic ([`crate::store::checkpoint`]), for a
-//! topic without a name, which no source can have: a claim gives the epoch, the newest whole
-//! checkpoint before it is restored, and two slots alternate. A checkpoint is the judge's state of
-//! its models (windows, alerts, detectors, how far it has followed the workers) and what people
-//! were notified of. What they were notified of since is in records between checkpoints
-//! ([`NotifiedWriter`]).
+//! Format and protocol are those of the state topic ([`crate::store::checkpoint`]), under an empty
+//! source topic, which no source can have. A claim gives the epoch, the newest whole checkpoint
+//! before it is restored, and two slots alternate. A checkpoint is the judge's state of its models
+//! (windows, alerts, detectors, how far it has followed the workers) and what people were notified
+//! of. Later notifications are in records between checkpoints ([`NotifiedWriter`]).
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::judge_topic::{ensure, judge_topic};
@@ -34,9 +33,9 @@ struct Cursor {
     number: u64,
     /// Number of the last checkpoint that was begun.
     begun: u64,
-    /// An earlier epoch wrote a checkpoint that can be used.
+    /// An earlier epoch wrote a usable checkpoint.
     continued: bool,
-    /// Keys of earlier epochs, to be taken away once they are superseded.
+    /// Keys of earlier epochs, to be deleted once superseded.
     old: Vec<String>,
     /// The revision of the task that was written.
     revision: Option<u64>,
@@ -50,7 +49,7 @@ impl Cursor {
     }
 }
 
-/// A checkpoint on its way.
+/// A checkpoint on its way to the topic.
 struct Outgoing {
     records: CheckpointRecords,
     revision: u64,
@@ -61,18 +60,17 @@ struct Answer {
     /// Checkpoints that were written.
     written: Vec<Outgoing>,
     bytes: u64,
-    /// Why others were not.
+    /// Why the others were not written.
     result: Result<(), String>,
     took: Duration,
 }
 
-/// How many checkpoints of a batch that failed are tried one by one in vain: as many partitions may
-/// be away while the others are written. Each is waited for.
+/// How many failures end the one-by-one writing of a failed batch: each takes a full wait.
 const TRIED_IN_VAIN: usize = 2;
 
 impl Answer {
-    /// Writes a batch, and if that fails one checkpoint after the other: a partition that no broker
-    /// serves must not hold back the others.
+    /// Writes a batch. If that fails, writes one checkpoint after the other: a partition that no
+    /// broker serves must not hold back the others.
     fn write(writer: &dyn WriteState, batch: Vec<Outgoing>) -> Answer {
         let begun = Instant::now();
         let write = |some: &[Outgoing]| {
@@ -164,7 +162,7 @@ impl JudgeStore {
         })
     }
 
-    /// Shows between two waits that this thread lives.
+    /// Reports this thread as alive, through `beat`, between two waits.
     pub(super) fn beat_with(&mut self, beat: Beat) {
         self.beat = Some(beat);
     }
@@ -187,7 +185,7 @@ impl JudgeStore {
         checkpoint::prefix(&self.options.namespace, "", partition)
     }
 
-    /// Claims a judge partition and reads what was written of it.
+    /// Claims a judge partition and reads its checkpoints.
     pub(super) fn take_over(
         &mut self,
         partition: i32,
@@ -218,7 +216,7 @@ impl JudgeStore {
         Ok(ClaimedPartition { epoch, found })
     }
 
-    /// The partition is another process's.
+    /// The partition belongs to another process.
     pub(super) fn forget(&mut self, partition: i32) {
         self.cursors.remove(&partition);
         self.notified.release(partition);
@@ -231,15 +229,15 @@ impl JudgeStore {
         }
     }
 
-    /// Takes what people were notified of, in a judge partition; answers whether a checkpoint is to
-    /// be written at once, because there is none to which it can be added, or it is too large for a
+    /// Takes what people were notified of in a judge partition. Returns whether a checkpoint must
+    /// be written at once: there is none to which this can be added, or it is too large for a
     /// record.
     pub(super) fn put_notified(&mut self, partition: i32, notified: &Notified) -> bool {
         let cursor = self.cursors.get(&partition);
         self.notified.put(partition, notified) || cursor.is_some_and(|c| !c.has_checkpoint())
     }
 
-    /// What writes it.
+    /// The writer of what people were notified of.
     pub(super) fn notified(&self) -> &Arc<NotifiedWriter> {
         &self.notified
     }
@@ -260,7 +258,8 @@ impl JudgeStore {
         self.cursors.iter().map(|(p, cursor)| (*p, cursor.at_ms))
     }
 
-    /// All that is judged here is stored, and [`answer`](JudgeStore::answer) says so once.
+    /// Nothing is to be written: all that is judged here is stored. [`answer`](JudgeStore::answer)
+    /// reports this once.
     pub(super) fn nothing_due(&mut self) {
         self.revocation.keep(Some(Written {
             result: Ok(Vec::new()),
@@ -280,13 +279,14 @@ impl JudgeStore {
             let Some(cursor) = self.cursors.get_mut(&state_partition) else {
                 continue;
             };
-            // In the other slot than the last whole one. After a failure not under the same number:
-            // notifications after the attempt would count as later than this checkpoint.
+            // The other slot than the last whole checkpoint's. After a failure the number changes:
+            // otherwise notifications after the attempt would count as later than this checkpoint.
             cursor.begun = match cursor.begun > cursor.number {
                 true => cursor.begun + 2,
                 false => cursor.number + 1,
             };
-            // The one before must stay whole: what went before goes with the second.
+            // The previous checkpoint must stay whole: older records are deleted with the second
+            // checkpoint.
             let drops = match cursor.number {
                 0 => Vec::new(),
                 number => {
@@ -312,7 +312,7 @@ impl JudgeStore {
             .start(move || Answer::write(writer.as_ref(), sent));
     }
 
-    /// What became of the last batch, once, if it is known.
+    /// Returns once what became of the last batch, if known.
     pub(super) fn answer(&mut self, counts: &mut CheckpointCounts) -> Option<Written> {
         if let Some(written) = self.revocation.take() {
             return Some(written);
@@ -331,7 +331,7 @@ impl JudgeStore {
         Some(self.settle(answer, counts))
     }
 
-    /// A rebalance takes judge partitions from now on.
+    /// Begins a rebalance that revokes judge partitions.
     pub(super) fn begin_revocation(&mut self) {
         let session = Duration::from_millis(self.options.kafka.session_ms());
         self.revocation.begin(session);
@@ -344,8 +344,7 @@ impl JudgeStore {
         self.revocation.keep(before);
     }
 
-    /// Writes the last checkpoint of a judge partition; an error says why that is not known to be
-    /// done.
+    /// Writes the last checkpoint of a judge partition; an error says why it may not be written.
     pub(super) fn write_last(
         &mut self,
         last: (i32, u64, PartitionCheckpoint),
@@ -370,7 +369,7 @@ impl JudgeStore {
             let before = std::mem::replace(&mut cursor.number, records.number);
             cursor.revision = Some(written.revision);
             cursor.at_ms = Some(at_ms);
-            // What was notified before the last but one was begun is superseded.
+            // Notifications from before the last but one checkpoint was begun are superseded.
             self.notified.drop_before(records.state_partition, before);
             if !records.drops.is_empty() {
                 cursor.old.clear();

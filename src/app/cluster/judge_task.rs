@@ -1,9 +1,9 @@
 //! What judges the checkpoints of one reader: of the whole state topic, or of one judge partition.
 //!
-//! A task hands every checkpoint that comes to its [`Aggregator`], which judges all partitions
-//! slide by slide, for all that are waited for ([`crate::monitor::liveness`]). It reads no topic
-//! itself: the one judge of all workers has one task ([`super::follower`]), and a member of a group
-//! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
+//! A task hands every new checkpoint to its [`Aggregator`], which judges slide by slide, over all
+//! partitions that verdicts wait for ([`crate::monitor::liveness`]). It reads no topic itself: the
+//! one judge of all workers has one task ([`super::follower`]), and a member of a group of judges
+//! one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
 use super::judge_topic::judge_topic;
 use super::lengths::Lengths;
@@ -31,10 +31,10 @@ pub(super) struct SourcePartition {
     pub(super) name: TopicPartition,
 }
 
-/// How long panes that came at once may wait for their judgement before that is reported.
+/// How long panes that came at once may wait for their judgement before the delay is reported.
 const BACKLOG_MS: i64 = 10_000;
 
-/// See the module.
+/// Judges the checkpoints of one reader. See the module.
 pub struct JudgeTask {
     options: FollowerOptions,
     plan: Plan,
@@ -44,24 +44,24 @@ pub struct JudgeTask {
     liveness: PartitionLiveness,
     /// Partitions whose length the brokers do not report.
     unknown: BTreeSet<PartitionId>,
-    /// Its topic was made again while it was read.
+    /// Its topic was recreated while it was read.
     rewound: bool,
-    /// Checkpoints came since it was looked.
+    /// Checkpoints came since the last [look](JudgeTask::look).
     news: bool,
-    /// All that lay in the topic at the start was read and looked at.
+    /// All that was in the topic at the start was read, and a look followed.
     began: bool,
-    /// Since when it has not judged all that it can, if it has not.
+    /// Since when it has been behind: it has not judged all that it can.
     behind_since_ms: Option<i64>,
-    /// Since when checkpoints wait that came while it judged others.
+    /// Since when new checkpoints have waited for their judging to begin.
     next_since_ms: Option<i64>,
     /// The frontier up to which it judges, and the one up to which it has.
     frontiers_ms: [Option<i64>; 2],
-    /// Changes with everything that a checkpoint of the task would hold.
+    /// Counts changes of what a checkpoint of the task would hold.
     revision: u64,
 }
 
 impl JudgeTask {
-    /// One without state, or with that of its snapshot.
+    /// A task without state, or with that of a snapshot.
     pub(super) fn new(
         plan: &Plan,
         topics: &[String],
@@ -99,13 +99,13 @@ impl JudgeTask {
         })
     }
 
-    /// Shows after each stream that is judged that the thread lives.
+    /// Reports this thread as alive, through `beat`, after each stream that is judged.
     pub(super) fn beat_with(&mut self, beat: &Beat) {
         self.options.runtime = with_beat(&self.options.runtime, beat);
         self.aggregator.run_on(self.options.runtime.clone());
     }
 
-    /// The partitions, and what judges them.
+    /// The partitions of the task and what judges them.
     pub fn aggregator(&self) -> &Aggregator {
         &self.aggregator
     }
@@ -120,18 +120,18 @@ impl JudgeTask {
         self.aggregator.take_changes()
     }
 
-    /// The same, to be changed.
+    /// The [`Aggregator`], to be changed.
     pub fn aggregator_mut(&mut self) -> &mut Aggregator {
         self.revision += 1;
         &mut self.aggregator
     }
 
-    /// Begins to read so many partitions of its topic.
+    /// Begins to read this many partitions of its topic.
     pub(super) fn begin(&mut self, state_partitions: i32) {
         self.reader.begin(state_partitions);
     }
 
-    /// Takes the record that comes next of a partition of its topic.
+    /// Takes the next record of a partition of its topic.
     pub(super) fn take(
         &mut self,
         (state_partition, offset): (i32, i64),
@@ -169,7 +169,7 @@ impl JudgeTask {
         self.aggregator.forget_positions();
     }
 
-    /// Whether its topic was made again since the last call, while it was read.
+    /// Whether its topic was recreated since the last call, while it was read.
     pub(super) fn take_rewound(&mut self) -> bool {
         std::mem::take(&mut self.rewound)
     }
@@ -211,7 +211,7 @@ impl JudgeTask {
         topic.map_or("", String::as_str)
     }
 
-    /// Another judges from now on: what was said here is withdrawn.
+    /// Another process judges from now on: withdraws what was published here.
     pub(super) fn withdraw(&mut self) {
         self.aggregator = Aggregator::new(self.plan.clone(), self.topics.clone());
         self.began = false;
@@ -219,7 +219,7 @@ impl JudgeTask {
         self.frontiers_ms = [None; 2];
     }
 
-    /// Whether all that lay in the topic at the start was read.
+    /// Whether all that was in the topic at the start was read.
     pub(super) fn is_read(&self) -> bool {
         self.reader.are_read()
     }
@@ -229,17 +229,17 @@ impl JudgeTask {
         self.news
     }
 
-    /// Whether it judges yet.
+    /// Whether the task judges yet.
     pub(super) fn began(&self) -> bool {
         self.began
     }
 
-    /// There is such a partition of a source.
+    /// This partition of a source exists: verdicts wait for it.
     pub(super) fn await_partition(&mut self, at: PartitionId) {
         self.liveness.await_partition(at, clock::steady_ms());
     }
 
-    /// The partitions of sources over which it judges.
+    /// The partitions of sources that the task judges.
     pub(super) fn source_partitions(&self) -> Vec<SourcePartition> {
         let all = self.liveness.all(clock::steady_ms());
         all.flat_map(|(at, ..)| {
@@ -260,14 +260,14 @@ impl JudgeTask {
         self.aggregator.leaves_out(at)
     }
 
-    /// Up to where each partition of a source is in checkpoints.
+    /// The offset up to which checkpoints hold each partition of a source.
     pub(super) fn positions(&self) -> BTreeMap<PartitionId, i64> {
         let positions = self.aggregator.positions().into_iter();
         positions.map(|o| (o.partition_id(), o.offset)).collect()
     }
 
-    /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers; what
-    /// can be judged now is left to [`JudgeTask::advance`].
+    /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers;
+    /// [`JudgeTask::advance`] then judges what is ready.
     pub(super) fn look(&mut self, lengths: &Lengths) {
         let now_ms = clock::steady_ms();
         let (partitions, positions) = (self.source_partitions(), self.positions());
@@ -300,7 +300,7 @@ impl JudgeTask {
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }
-        // Where it is behind it first judges what was known before.
+        // A task that is behind first judges what was known before.
         if !self.is_behind() {
             self.behind_since_ms = self.next_since_ms.take().or(Some(now_ms));
             self.frontiers_ms[0] = self.aggregator.frontier().time_ms;
@@ -308,7 +308,7 @@ impl JudgeTask {
         (self.news, self.began) = (false, true);
     }
 
-    /// Whether it has not judged all that it can.
+    /// Whether the task has not yet judged all that it can.
     pub(super) fn is_behind(&self) -> bool {
         self.behind_since_ms.is_some()
     }
@@ -325,7 +325,7 @@ impl JudgeTask {
         self.frontiers_ms[1].max(steps_ms.flatten())
     }
 
-    /// Judges on, where it is behind: about `most` panes of views.
+    /// If the task is behind, judges about `most` more panes of views.
     pub(super) fn advance(&mut self, most: usize) {
         if !self.is_behind() {
             return;
@@ -370,7 +370,7 @@ impl JudgeTask {
         changes
     }
 
-    /// What a restart goes on from; nothing while the topic is read for the first time.
+    /// The snapshot from which a restart continues; `None` until the topic was read once.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         if !self.began {
             return None;
@@ -382,17 +382,17 @@ impl JudgeTask {
         Some(snapshot)
     }
 
-    /// Something changed that goes with its checkpoint.
+    /// Something changed that is part of its checkpoint.
     pub(super) fn touch(&mut self) {
         self.revision += 1;
     }
 
-    /// Changes with everything that a checkpoint of the task would hold.
+    /// Counts changes of what a checkpoint of the task would hold.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The alerts of its streams that ever fired, with what people were notified of.
+    /// The alerts of its streams that ever fired, each with what people were notified of.
     pub(super) fn alerts(&self, notified: &BTreeMap<StreamId, String>) -> Vec<VerdictState> {
         let reports = self.aggregator.monitor().reports();
         let state = |r: &Arc<StreamReport>| VerdictState {
@@ -412,7 +412,7 @@ impl JudgeTask {
         reports.map(|r| r.id.clone()).collect()
     }
 
-    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    /// The parts that keep verdicts over all partitions from being given, each with the reason.
     pub(super) fn waits_for(&self) -> Vec<(String, String)> {
         let topic = &self.options.checkpoints.topic;
         let mut all = Vec::new();
@@ -422,7 +422,7 @@ impl JudgeTask {
             let why = match (freshness, known.written_ms, &known.fault) {
                 (Freshness::Covered, ..) => continue,
                 (_, _, Some(fault)) => format!("its newest checkpoint cannot be used: {fault}"),
-                // Named with its brokers if it lasts.
+                // If that lasts, the part about its brokers names it.
                 (Freshness::Behind, ..) if self.unknown.contains(&at) => continue,
                 _ if self.unknown.contains(&at) => format!(
                     "no broker says how long it is, and no checkpoint came for {:?} or more: verdicts go on without it",
@@ -466,12 +466,12 @@ impl JudgeTask {
     }
 
     /// Upper bound of the age of records that no checkpoint holds yet, in milliseconds; `None`
-    /// while it is not known.
+    /// while unknown.
     pub(super) fn lag_ms(&self, now_ms: i64) -> Option<i64> {
         self.liveness.lag_ms(now_ms)
     }
 
-    /// How each partition stands: its uncovered records, and when its checkpoint was written.
+    /// The state of each partition: its uncovered records, and when its checkpoint was written.
     pub(super) fn standing(
         &self,
         now_ms: i64,

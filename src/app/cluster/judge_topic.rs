@@ -1,10 +1,9 @@
 //! The topic between workers and judges that share the models: `TOPIC-judges`, beside the state
 //! topic.
 //!
-//! Each of its partitions is a *judge partition* and has the share of every checkpoint that is
-//! about its models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in
-//! the state topic. The judge of the partition keeps its own checkpoints there too
-//! ([`super::judge_store`]).
+//! Each of its partitions is a *judge partition*. It has the part of every checkpoint that concerns
+//! its models ([`crate::monitor::repartition`]), under the checkpoint's keys in the state topic.
+//! The judge of the partition keeps its own checkpoints there too ([`super::judge_store`]).
 //!
 //! A worker writes the shares after the checkpoint itself. So a process that takes a partition over
 //! always knows at least as much as the judges. If a worker dies between the two writes, the next
@@ -23,7 +22,7 @@ pub fn judge_topic(state_topic: &str) -> String {
     format!("{state_topic}-judges")
 }
 
-/// Makes sure that the topic has this many partitions, and is there.
+/// Makes sure that the topic exists and has this many partitions.
 pub(super) fn ensure(
     reader: &mut dyn ReadState,
     state_topic: &str,
@@ -33,7 +32,7 @@ pub(super) fn ensure(
     unsuitable(state_topic, partitions, found).map_or(Ok(()), Err)
 }
 
-/// What is wrong with the topic where it was found with other than `partitions` partitions.
+/// The error if the topic has a number of partitions other than `partitions`.
 pub fn unsuitable(state_topic: &str, partitions: i32, found: i32) -> Option<KafkaError> {
     (found != partitions).then(|| KafkaError::Unsuitable {
         topic: judge_topic(state_topic),
@@ -55,7 +54,7 @@ pub(super) struct JudgeTopicWriter {
 }
 
 impl JudgeTopicWriter {
-    /// Asks nothing of the broker yet.
+    /// A writer that has asked the broker nothing yet.
     pub(super) fn new(
         options: &CheckpointOptions,
         partitions: i32,
@@ -71,7 +70,7 @@ impl JudgeTopicWriter {
         })
     }
 
-    /// Writes the shares of these checkpoints, under these numbers; answers the bytes.
+    /// Writes the shares of these checkpoints, under these numbers; returns their bytes.
     pub(super) fn write<'c>(
         &mut self,
         checkpoints: impl Iterator<Item = (&'c CheckpointRecords, u64)>,

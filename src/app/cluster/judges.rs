@@ -2,8 +2,8 @@
 //!
 //! [`Judges`] holds the [tasks](JudgeTask) of this process and what feeds them: the one judge
 //! follows the whole state topic ([`Follower`]) and has one task; a member of a group has one for
-//! each judge partition that is assigned to it ([`JudgeGroup`]). Either way it asks the brokers how
-//! long the topics of the sources are, after the checkpoints were read, and lets the tasks judge.
+//! each judge partition that is assigned to it ([`JudgeGroup`]). After reading the checkpoints, it
+//! asks the brokers how long the topics of the sources are, and lets the tasks judge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,21 +32,21 @@ use crate::telemetry::published::Beat;
 
 mod role;
 
-/// Shortest and longest time between two checks: for which partitions do verdicts wait?
+/// Shortest and longest time between two looks for the partitions that verdicts wait for.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
-/// The shortest while a backlog is judged and no broker answers: a check changes nothing before the
-/// end of the backlog, and judging waits for the answer.
+/// Shortest time between two looks while a backlog is judged and no broker answers: a look changes
+/// nothing before the end of the backlog, and judging waits while brokers are asked.
 const UNANSWERED: Duration = Duration::from_secs(30);
 
 /// How often the partitions of the sources are counted.
 const COUNTS: Duration = Duration::from_secs(60);
 
-/// Panes of views that are judged in one turn, by all tasks: a fraction of a second, and some
-/// seconds where each of them ends windows that are judged, whether large or many.
+/// Panes of views that are judged in one turn, by all tasks: a fraction of a second, or some
+/// seconds if each pane ends many or large windows.
 const PANES: usize = 1024;
 
-/// The task of the one judge.
+/// Key of the task of the one judge.
 const ALL: i32 = 0;
 
 /// Where checkpoints come from.
@@ -57,21 +57,21 @@ enum Feed {
     Group(Box<JudgeGroup>),
 }
 
-/// See the module.
+/// The tasks of this process and what feeds them. See the module.
 pub struct Judges {
     plan: Plan,
     topics: Vec<String>,
     copartitions: Vec<u16>,
     tasks: Tasks,
     feed: Feed,
-    /// How long topics are, as far as brokers say.
+    /// How long topics are, as far as the brokers answered.
     lengths: Lengths,
     looked: Instant,
     /// Number of partitions of each topic whose partitions have checkpoints, and when they were
     /// counted.
     partitions: BTreeMap<u16, i32>,
     counted: Option<Instant>,
-    /// What happened to checkpoints that the one judge read.
+    /// Counts of what happened to checkpoints that the one judge read.
     counts: CheckpointCounts,
 }
 
@@ -91,7 +91,7 @@ impl Judges {
         Ok(judges)
     }
 
-    /// One of several judges, over so many judge partitions.
+    /// One of several judges, which share this many judge partitions.
     pub fn of_group(
         plan: Plan,
         topics: Vec<String>,
@@ -119,8 +119,8 @@ impl Judges {
         }
     }
 
-    /// Reads what there is, and judges what can be judged, a bounded number of panes in a call;
-    /// waits for the first no longer than `wait`. Answers how many records there were.
+    /// Reads the available records, and judges a bounded number of panes; waits at most `wait` for
+    /// the first record. Returns the number of records.
     pub fn follow(&mut self, wait: Duration) -> usize {
         let behind = self.tasks.values().any(JudgeTask::is_behind);
         let wait = if behind { Duration::ZERO } else { wait };
@@ -159,7 +159,7 @@ impl Judges {
             match count(link, &self.copartitions, &self.topics) {
                 Ok(partitions) => self.partitions = partitions,
                 Err(error) => {
-                    // Those that there were are there still, and the next look goes on with them.
+                    // The partitions counted before still exist; the next look uses that count.
                     self.counted = self.counted.map(|_| Instant::now());
                     return self.lengths.fail(&error);
                 }
@@ -182,7 +182,7 @@ impl Judges {
                 name,
             } in task.source_partitions()
             {
-                // Where a checkpoint goes on from is past the begin.
+                // The position in a checkpoint is past the start of the partition.
                 if !positions.contains_key(&PartitionId { source, ..at }) {
                     wanted.begins.insert(name.clone());
                 }
@@ -213,28 +213,28 @@ impl Judges {
         all
     }
 
-    /// What judges, of every task.
+    /// The monitor of every task.
     pub fn monitors(&self) -> impl Iterator<Item = MonitorView<'_>> {
         self.aggregators().map(Aggregator::monitor)
     }
 
-    /// What judges, with the partitions of workers, of every task.
+    /// The aggregator of every task, which also has the partitions of workers.
     pub fn aggregators(&self) -> impl Iterator<Item = &Aggregator> {
         self.tasks.values().map(JudgeTask::aggregator)
     }
 
-    /// Whether another process judges in place of this one, which was to do so.
+    /// Whether this process should judge and another one judges in its place.
     pub fn stands_by(&self) -> bool {
         matches!(&self.feed, Feed::One(follower) if follower.rival().is_some())
     }
 
-    /// Whether streams come and go with judge partitions.
+    /// Whether streams move with judge partitions.
     pub fn may_move(&self) -> bool {
         matches!(self.feed, Feed::Group(_))
     }
 
-    /// What a restart of the one judge goes on from; nothing while the topic is read for the first
-    /// time, or another judges.
+    /// The snapshot from which a restart of the one judge continues; `None` while the topic is read
+    /// for the first time, or while another process judges.
     pub fn snapshot(&self) -> Option<Snapshot> {
         match &self.feed {
             Feed::One(_) if !self.stands_by() => self.tasks.get(&ALL)?.snapshot(),
@@ -242,7 +242,7 @@ impl Judges {
         }
     }
 
-    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    /// The parts that keep verdicts over all partitions from being given, each with the reason.
     pub fn waits_for(&self) -> Vec<(String, String)> {
         let mut all = match &self.feed {
             Feed::One(follower) => {
@@ -265,7 +265,7 @@ impl Judges {
         all.into_iter().chain(of).collect()
     }
 
-    /// What happened to checkpoints, and how old each is: those of workers, or of tasks.
+    /// Counts of checkpoints, and the age of each: those of workers, or of tasks.
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         let steady_ms = clock::steady_ms();
         match &self.feed {
@@ -284,7 +284,8 @@ impl Judges {
         }
     }
 
-    /// Shows between two waits for brokers, and while it judges, that this thread lives.
+    /// Reports this thread as alive, through `beat`, between two waits for brokers and while it
+    /// judges.
     pub fn beat_with(&mut self, beat: &Beat) {
         for task in self.tasks.values_mut() {
             task.beat_with(beat);
@@ -309,8 +310,8 @@ impl Judges {
         })
     }
 
-    /// Takes what people were notified of, to go along when streams move. Answers whether
-    /// checkpoints are to be written at once.
+    /// Takes what people were notified of, which moves with their streams. Returns whether
+    /// checkpoints must be written at once.
     pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {
         match &mut self.feed {
             Feed::One(_) => false,
@@ -318,7 +319,7 @@ impl Judges {
         }
     }
 
-    /// Who writes what is delivered before this thread comes to it, where tasks may move.
+    /// If tasks may move, the listener that writes deliveries without waiting for this thread.
     pub fn delivery_listener(&self) -> Option<DeliveryListener> {
         let Feed::Group(group) = &self.feed else {
             return None;
@@ -327,22 +328,22 @@ impl Judges {
         Some(Box::new(move |delivered| writer.delivered(delivered)))
     }
 
-    /// Writes what people were notified of since the checkpoints that were begun, where tasks may
-    /// move.
+    /// If tasks may move, writes what people were notified of since the last checkpoints were
+    /// begun.
     pub fn write_notified(&mut self) {
         if let Some(group) = self.group_mut() {
             group.store.notified().write(Instant::now());
         }
     }
 
-    /// Hands over checkpoints of the tasks that have changed, where tasks may move.
+    /// If tasks may move, hands over the checkpoints of changed tasks.
     pub fn write(&mut self) {
         if let Feed::Group(group) = &mut self.feed {
             group.write(&self.tasks);
         }
     }
 
-    /// Takes out the member of the group of judges, for the end: leaving it may take long.
+    /// Takes out the member of the group of judges at the end: leaving the group may take long.
     pub fn take_member(&mut self) -> Option<Consumer> {
         self.group_mut()?.consumer.take()
     }
@@ -352,30 +353,30 @@ impl Judges {
         matches!(&self.feed, Feed::Group(group) if group.store.is_writing())
     }
 
-    /// What became of the checkpoints handed over last, once, if it is known.
+    /// Returns once what became of the last checkpoints handed over, if known.
     pub fn written(&mut self) -> Option<Written> {
         self.group_mut()?.written()
     }
 
-    /// Waits for the checkpoints under way, for the end.
+    /// Waits for the checkpoints under way, when the process ends.
     pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
         self.group_mut()?.wait_written(within)
     }
 
-    /// The frontier that has stood still for longest.
+    /// The frontier that has been stalled for longest.
     pub fn watchdog(&self) -> Option<&Watchdog> {
         let all = self.aggregators().map(Aggregator::watchdog);
         all.max_by_key(|watchdog| watchdog.stalled_for_ms())
     }
 
-    /// Event time up to which all tasks that have begun have read and judged, before the lateness
-    /// of models.
+    /// Event time up to which all tasks that judge have read and judged, before the lateness of
+    /// models.
     pub fn judged_ms(&self) -> Option<i64> {
         let begun = self.tasks.values().filter(|task| task.began());
         begun.map(JudgeTask::judged_ms).min().flatten()
     }
 
-    /// What was judged here; records are counted where they are read.
+    /// Counts of what was judged here; records are counted where they are read.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for counters in self.aggregators().map(Aggregator::counters) {
@@ -393,7 +394,7 @@ impl Judges {
             .collect()
     }
 
-    /// Up to where each partition of a source is judged by all tasks.
+    /// The offset of each partition of a source up to which all tasks have its records.
     pub fn positions(&self) -> Vec<Origin> {
         let mut least: BTreeMap<PartitionId, Origin> = BTreeMap::new();
         for origin in self.aggregators().flat_map(Aggregator::positions) {
@@ -419,7 +420,7 @@ impl Judges {
         &self.plan
     }
 
-    /// Takes over what may change in a plan at run time.
+    /// Applies the parts of a plan that may change at run time.
     pub fn reload(&mut self, new: &Plan) {
         for task in self.tasks.values_mut() {
             task.aggregator_mut().reload(new);

@@ -1,10 +1,10 @@
-//! How long the topics of the sources are, as the brokers say, and as they said before.
+//! How long the topics of the sources are: the latest answers of the brokers, and earlier ones.
 //!
-//! A judge asks after it has read the checkpoints: what came before the question is either in a
-//! checkpoint or holds the verdicts. A broker that does not answer holds the partitions that it
-//! leads, and no others: each is waited for like one whose worker is late, up to `missing_after`.
-//! It is asked again by itself, so that the others need not wait for it. Where nobody answers
-//! nothing is known, and nothing is judged beyond what was known before.
+//! A judge asks after it has read the checkpoints: what came before the question is in a
+//! checkpoint, or verdicts wait for it. If a broker does not answer, verdicts wait for the
+//! partitions that it leads, as for a late worker, up to `missing_after`. That broker is asked
+//! again separately, so that other answers need not wait for it. If no broker answers, nothing is
+//! judged beyond what was known before.
 
 use crate::kafka::{Ends, FollowState, KafkaError, TopicPartition};
 use crate::monitor::liveness::Reach;
@@ -14,29 +14,29 @@ use std::time::{Duration, Instant};
 /// How long all answers may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the ends may take of brokers that answered last time.
+/// How long the ends of partitions may take whose brokers answered last time.
 const ENDS_WITHIN: Duration = Duration::from_secs(6);
 
-/// The same of those that did not.
+/// How long the ends of partitions may take whose brokers did not answer last time.
 const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// What is left at least for the questions that follow.
+/// Least time that is left for each of the questions that follow.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// Pause before a broker that did not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// An answer that has not come for so long is trouble; one that fails once is not.
+/// An answer that has been missing for this long is reported; a single failure is not.
 const TROUBLE: Duration = Duration::from_secs(10);
 
-/// What a judge has to know.
+/// The partitions about which a judge asks.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// All partitions.
     pub(super) ends: BTreeSet<TopicPartition>,
-    /// Those that end for it where an open transaction begins.
+    /// Partitions that end, for the judge, where an open transaction begins.
     pub(super) stable: BTreeSet<TopicPartition>,
-    /// Those without a record in any checkpoint.
+    /// Partitions without a record in any checkpoint.
     pub(super) begins: BTreeSet<TopicPartition>,
 }
 
@@ -44,18 +44,18 @@ pub(super) struct Wanted {
 pub(super) struct Lengths {
     begins: Ends,
     ends: Ends,
-    /// Partitions whose ends did not come when they were last asked for, and since when not.
+    /// Partitions whose ends were missing from the last answers, each with the time since when.
     silent: BTreeMap<TopicPartition, Instant>,
-    /// When those were last asked for.
+    /// When the ends of those partitions were last requested.
     again: Option<Instant>,
-    /// When somebody answered last.
+    /// When a broker last answered.
     answered: Option<Instant>,
-    /// How often nobody has since, and why.
+    /// How often no broker has answered since, and the last error.
     failed: (u32, String),
 }
 
 impl Lengths {
-    /// Asks the brokers, now. Answers whether any of them answers.
+    /// Asks the brokers at `now`. Returns whether any of them answered.
     pub(super) fn ask(&mut self, link: &dyn FollowState, wanted: &Wanted, now: Instant) -> bool {
         match self.answers(link, wanted, now) {
             Ok(()) => {
@@ -70,7 +70,7 @@ impl Lengths {
         }
     }
 
-    /// No broker answers.
+    /// Notes that no broker answered.
     pub(super) fn fail(&mut self, error: &KafkaError) {
         crate::warn_limited!(%error, "how long the topics are is not known; no verdicts beyond what was read before");
         self.failed = (self.failed.0 + 1, error.to_string());
@@ -112,7 +112,8 @@ impl Lengths {
         Ok(())
     }
 
-    /// The ends of those that answer; of those that did not last time only now and then.
+    /// Asks for the ends of partitions. Those without an answer last time are requested separately,
+    /// at most every [`AGAIN`].
     fn ask_ends(
         &mut self,
         link: &dyn FollowState,
@@ -145,7 +146,7 @@ impl Lengths {
     }
 
     /// How many records of a partition lie after the position up to which a checkpoint holds them;
-    /// at least one where the end of the partition is not known.
+    /// at least 1 if the end of the partition is not known.
     pub(super) fn uncovered(&self, of: &TopicPartition, position: Option<i64>, idle: bool) -> u64 {
         let reach = Reach {
             begin: self.begins.get(of).copied().unwrap_or(0),
@@ -156,22 +157,22 @@ impl Lengths {
         reach.uncovered().max(u64::from(!self.knows(of)))
     }
 
-    /// Whether the brokers said how long a partition is when they were last asked.
+    /// Whether the last answers of the brokers had the end of this partition.
     pub(super) fn knows(&self, of: &TopicPartition) -> bool {
         self.ends.contains_key(of) && !self.silent.contains_key(of)
     }
 
-    /// Where a partition ended when the brokers were last asked, if they said so.
+    /// The end of a partition in the last answers of the brokers, if they had it.
     pub(super) fn end(&self, of: &TopicPartition) -> Option<i64> {
         self.knows(of).then(|| self.ends.get(of).copied())?
     }
 
-    /// Whether nobody answered when last asked.
+    /// Whether no broker answered the last question.
     pub(super) fn is_failing(&self) -> bool {
         self.failed.0 > 0
     }
 
-    /// What is not known, where that lasts.
+    /// The reason to report, if answers have been missing for long.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
         let lasts = |since: Instant| now.saturating_duration_since(since) >= TROUBLE;
         let (failed, why) = &self.failed;
@@ -192,7 +193,7 @@ impl Lengths {
     }
 }
 
-/// Those whose end is known.
+/// The partitions of `of` whose end is known.
 fn some(of: &BTreeSet<TopicPartition>, ends: &Ends) -> Vec<TopicPartition> {
     let known = of.iter().filter(|partition| ends.contains_key(*partition));
     known.cloned().collect()
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// What is uncovered of each partition by a checkpoint that goes up to here.
+    /// The uncovered records of each partition, after a checkpoint up to `position`.
     fn uncovered(lengths: &Lengths, position: i64) -> [u64; 3] {
         [0, 1, 2].map(|p| lengths.uncovered(&of_topic(p), Some(position), true))
     }
@@ -279,7 +280,7 @@ mod tests {
         link.end.set(20);
         assert!(lengths.ask(&link, &wanted(), now));
         assert_eq!(uncovered(&lengths, 20), [0, 0, 0]);
-        // What was known is not forgotten, and is not all.
+        // Known ends are kept, and more records may exist.
         link.away.borrow_mut().insert(1);
         link.end.set(25);
         assert!(lengths.ask(&link, &wanted(), now));
@@ -300,7 +301,7 @@ mod tests {
         let of = |p: i32, idle| lengths.uncovered(&of_topic(p), None, idle);
         assert_eq!([of(0, true), of(2, true), of(2, false)], [0, 1, 1]);
         assert_eq!(of(7, true), 1, "it was not asked for");
-        // One that is empty is covered.
+        // An empty partition is covered.
         link.away.borrow_mut().clear();
         link.end.set(0);
         assert!(lengths.ask(&link, &wanted(), now));
@@ -323,7 +324,7 @@ mod tests {
         link.away.borrow_mut().clear();
         assert_eq!(ask(11), [vec![0, 2], vec![1]]);
         assert_eq!(ask(12), [vec![0, 1, 2]]);
-        // The others go, and it has come back.
+        // The other brokers fail, and this one answers again.
         link.away.borrow_mut().insert(1);
         assert_eq!(ask(20), [vec![0, 1, 2]]);
         *link.away.borrow_mut() = [0, 2].into();
@@ -336,21 +337,21 @@ mod tests {
         let (link, mut lengths, now) = (Link::default(), Lengths::default(), Instant::now());
         let at = |seconds: u64| now + Duration::from_secs(seconds);
         let all = || BTreeSet::from([0, 1, 2]);
-        // Before the first answer it is named at once.
+        // Before the first answer, a failure is reported at once.
         *link.away.borrow_mut() = all();
         assert!(!lengths.ask(&link, &wanted(), at(0)));
         assert!(lengths.trouble(at(0)).is_some());
         link.away.borrow_mut().clear();
         assert!(lengths.ask(&link, &wanted(), at(1)));
         assert_eq!(lengths.trouble(at(100)), None);
-        // One question that fails, however long it took, is none.
+        // A single failed question is not reported, however long it took.
         *link.away.borrow_mut() = all();
         assert!(!lengths.ask(&link, &wanted(), at(5)));
         assert_eq!(lengths.trouble(at(15)), None);
         assert!(!lengths.ask(&link, &wanted(), at(15)));
         let why = lengths.trouble(at(15)).expect("it lasts");
         assert!(why.contains("nobody is there"), "{why}");
-        // A part is named when it lasts, too.
+        // Partial failures are also reported once they last.
         *link.away.borrow_mut() = [1].into();
         for seconds in [20, 26] {
             assert!(lengths.ask(&link, &wanted(), at(seconds)));
@@ -377,7 +378,7 @@ mod tests {
         assert!(lengths.ask(&link, &wanted, now));
         assert_eq!(uncovered(&lengths, 15), [0, 5, 5]);
         assert_eq!(lengths.uncovered(&of_topic(2), None, false), 10);
-        // Whoever is silent is not asked more.
+        // A silent broker is not asked more often.
         link.away.borrow_mut().insert(0);
         link.asked.take();
         assert!(lengths.ask(&link, &wanted, now));

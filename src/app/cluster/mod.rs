@@ -7,8 +7,8 @@
 //! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes; `revocation`: how long giving partitions up may take |
 //! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order; `lengths`: how long the topics of the sources are |
 //! | [`follower`] | what feeds one judge of all workers |
-//! | [`options`] | what all of them need to know |
-//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_member`: what it does with what the group gives and takes, `unserved`: what nobody serves; `judge_store`: the checkpoints of judges; `notified_writer`: what people were notified of between them |
+//! | [`options`] | the options of all of them |
+//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_member`: how it handles assigned and revoked judge partitions, `unserved`: those that no broker serves; `judge_store`: the checkpoints of judges; `notified_writer`: what people were notified of between checkpoints |
 //!
 //! What is counted and judged is decided by the pure types of [`crate::monitor`].
 

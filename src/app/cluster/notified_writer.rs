@@ -5,8 +5,8 @@
 //! what was delivered ([`NotifiedWriter::delivered`]). If the process is killed before the record
 //! is written, the next owner sends the notification again.
 //!
-//! What comes while others are being written is written next. What could not be written is tried
-//! again, until two checkpoints have superseded it.
+//! Records that come during a write are written next. Records that could not be written are tried
+//! again until two checkpoints have superseded them.
 
 use crate::app::worker::{Background, Worker};
 use crate::kafka::{KafkaError, WriteState};
@@ -18,29 +18,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the broker may take no record before writing is called failed.
+/// How long the broker may accept no record before the write counts as failed.
 const WRITE: Duration = Duration::from_secs(10);
 
-/// How long it waits after a failure.
+/// Pause after a failed write.
 pub(super) const RETRY: Duration = Duration::from_secs(5);
 
-/// Records by partition of the topic and key.
+/// Records, by partition of the topic and key.
 type Batch = BTreeMap<(i32, String), Option<Vec<u8>>>;
 
-/// See the module.
+/// Writes notifications between checkpoints. See the module.
 pub(super) struct NotifiedWriter {
     /// How many judge partitions there are.
     partitions: i32,
     writer: Arc<dyn WriteState>,
-    /// What is to be written next.
+    /// The records to write next.
     next: Arc<Mutex<Batch>>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// What could not be written comes back.
+    /// The write under way; on failure it returns its records.
     writing: Background<Result<(), (KafkaError, Batch)>>,
-    /// When writing failed last.
+    /// When a write last failed.
     failed: Option<Instant>,
     held: BTreeMap<i32, Held>,
 }
@@ -53,13 +53,13 @@ struct Held {
     begun: u64,
     /// Keys of the records, by number of the last checkpoint that was begun before them.
     keys: BTreeMap<u64, BTreeSet<String>>,
-    /// What was delivered and is not in what the engine's thread put since, by alert.
+    /// By alert, what was delivered and the engine's thread has not put yet.
     delivered: BTreeMap<String, Notified>,
 }
 
 impl Held {
     /// The record of what people were notified of after the last checkpoint was begun; `None` if it
-    /// is too large.
+    /// would be too large.
     fn record(&mut self, notified: &Notified) -> Option<KeyedRecord> {
         let record = checkpoint::notified_record(&self.prefix, (self.epoch, self.begun), notified)?;
         let keys = self.keys.entry(self.begun).or_default();
@@ -69,7 +69,7 @@ impl Held {
 }
 
 impl NotifiedWriter {
-    /// Writes with a client of its own: one that fails drops all that it was given.
+    /// Writes with its own client, because a client that fails drops all records that it was given.
     pub fn new(
         partitions: i32,
         writer: Arc<dyn WriteState>,
@@ -92,7 +92,7 @@ impl NotifiedWriter {
         self.state.lock()
     }
 
-    /// A judge partition whose keys have this prefix was taken over under this epoch.
+    /// Notes that a judge partition, whose keys have this prefix, was taken over under this epoch.
     pub fn hold(&self, partition: i32, prefix: String, epoch: i64) {
         let held = Held {
             prefix,
@@ -104,13 +104,14 @@ impl NotifiedWriter {
         self.state().held.insert(partition, held);
     }
 
-    /// The partition is another process's. What waits is written all the same: our epoch is in the
-    /// keys, and the next owner may not have read the topic yet.
+    /// Forgets a partition that now belongs to another process. Waiting records are still written:
+    /// our epoch is in their keys, and the next owner may not have read the topic yet.
     pub fn release(&self, partition: i32) {
         self.state().held.remove(&partition);
     }
 
-    /// The checkpoint of this number is begun. It has what the engine's thread has put.
+    /// Notes that the checkpoint of this number is begun. It includes what the engine's thread has
+    /// put.
     pub fn begin_checkpoint(&self, partition: i32, number: u64) {
         let mut state = self.state();
         let Some(held) = state.held.get_mut(&partition) else {
@@ -123,7 +124,7 @@ impl NotifiedWriter {
         }
     }
 
-    /// Takes what people were notified of an alert, to be written next; answers whether it is too
+    /// Takes what people were notified of an alert, to be written next; returns whether it is too
     /// large for a record.
     pub fn put(&self, partition: i32, notified: &Notified) -> bool {
         let mut state = self.state();
@@ -134,15 +135,15 @@ impl NotifiedWriter {
             && let Some(delivered) = held.delivered.remove(&alert)
             && delivered.text == notified.text
         {
-            // The thread of the sink has written it.
+            // The sink's thread has handed it over already.
             return false;
         }
         let record = held.record(notified);
         !self.add(partition, record)
     }
 
-    /// Writes at once what was delivered of an alert, if it is judged here. The engine's thread
-    /// puts the same, which is not written again, or what came later, when it has time.
+    /// Writes at once what was delivered of an alert, if it is judged here. Later the engine's
+    /// thread puts the same, which is not written again, or something newer.
     pub fn delivered(&self, of: Delivered) {
         let partition = judge_partition(&of.stream.model, self.partitions);
         let mut state = self.state();
@@ -161,7 +162,7 @@ impl NotifiedWriter {
         self.write(Instant::now());
     }
 
-    /// Answers whether there is something to add.
+    /// Returns whether there was a record to add.
     fn add(&self, partition: i32, record: Option<KeyedRecord>) -> bool {
         let Some((key, value)) = record else {
             return false;
@@ -179,7 +180,8 @@ impl NotifiedWriter {
         keys.flat_map(|(_, keys)| keys).cloned().collect()
     }
 
-    /// Forgets these keys, and drops their records that still wait.
+    /// Forgets the keys of records that were put before the checkpoint of this number was begun,
+    /// and drops those records that still wait.
     pub fn drop_before(&self, partition: i32, number: u64) {
         let mut state = self.state();
         self.settle(&mut state);
@@ -194,7 +196,7 @@ impl NotifiedWriter {
         }
     }
 
-    /// Takes back what could not be written; what came later for the same key stays.
+    /// Takes back records that could not be written, unless a newer record has the same key.
     fn settle(&self, state: &mut State) {
         let Some(Err((error, batch))) = state.writing.result() else {
             return;
@@ -211,8 +213,7 @@ impl NotifiedWriter {
         }
     }
 
-    /// Begins to write what came, unless earlier records are being written: then it is written
-    /// after them.
+    /// Starts writing the waiting records. If a write is under way, it continues with them.
     pub fn write(&self, now: Instant) {
         let mut state = self.state();
         self.settle(&mut state);
@@ -229,7 +230,7 @@ impl NotifiedWriter {
     }
 }
 
-/// Writes until nothing is left; after a failure it answers what was to be written.
+/// Writes until nothing is left; after a failure, returns the records that were not written.
 fn write_all(writer: &dyn WriteState, next: &Mutex<Batch>) -> Result<(), (KafkaError, Batch)> {
     loop {
         let batch = std::mem::take(&mut *next.lock());

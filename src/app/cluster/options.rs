@@ -1,4 +1,4 @@
-//! What the processes of a group need to know of the topic of checkpoints, and of one another.
+//! What the processes of a group need to know about the topic of checkpoints and about each other.
 
 use crate::app::{Workers, clock};
 use crate::judge::{Alive, Runtime};
@@ -21,7 +21,7 @@ pub struct CheckpointOptions {
     pub groups: Vec<String>,
     /// Name of the topic.
     pub topic: String,
-    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    /// Number of judge partitions that share the models; `None` if one process judges all.
     pub judge_partitions: Option<i32>,
     /// Whether another process judges what this one counts.
     pub counts_only: bool,
@@ -32,18 +32,18 @@ pub struct CheckpointOptions {
     pub fresh: bool,
     /// The client of the brokers.
     pub brokers: Arc<dyn Brokers>,
-    /// Who writes.
+    /// Makes the workers that write.
     pub workers: Arc<dyn Workers>,
 }
 
 impl CheckpointOptions {
-    /// Who claims, for people who look into the topic.
+    /// The value of a claim, for people who look into the topic: `instance`, process id and time.
     pub(super) fn claimant(&self) -> Vec<u8> {
         let name = self.kafka.instance.as_deref().unwrap_or("-");
         format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
     }
 
-    /// Writes a claim with this key; answers its offset.
+    /// Writes a claim with this key; returns its offset.
     pub(super) fn put_claim(
         &self,
         claims: &dyn WriteState,
@@ -53,14 +53,15 @@ impl CheckpointOptions {
     ) -> Result<i64, KafkaError> {
         let claim: KeyedRecord = (key, Some(self.claimant()));
         let offsets = claims.put(&[(state_partition, &claim)], within, beat)?;
-        // The client answers -1 for a record that it had to send twice.
+        // The client returns -1 for a record that it had to send twice.
         let offset = offsets.first().copied().filter(|offset| *offset >= 0);
         let unknown = || "the offset of a claim is not known; it is made again".to_owned();
         offset.ok_or_else(|| KafkaError::Other(unknown()))
     }
 
-    /// Claims what has keys of this prefix in a partition of the topic, and reads what was written
-    /// of it, within the time that is left since `start`. Answers the offset of the claim too.
+    /// Claims the keys with this prefix in a partition of the topic and reads what was written of
+    /// them, within the time that is left since `start`. Returns the offset of the claim, and what
+    /// was read.
     pub(super) fn claim(
         &self,
         (claims, state): (&dyn WriteState, &dyn ReadState),
@@ -80,20 +81,20 @@ impl CheckpointOptions {
     }
 }
 
-/// What judges of workers need to know.
+/// What a judge of workers needs to know.
 #[derive(Debug, Clone)]
 pub struct FollowerOptions {
     /// Brokers, groups and the topic.
     pub checkpoints: CheckpointOptions,
-    /// How long verdicts wait for a partition whose checkpoints stand still.
+    /// How long verdicts wait for a partition whose checkpoints have stopped.
     pub missing_after: Duration,
     /// By number of the topic, the topic whose partitions its own partitions follow.
     pub copartitions: Vec<u16>,
-    /// What judges run on.
+    /// The runtime of judges.
     pub runtime: Runtime,
 }
 
-/// The same, which shows after each stream that the thread lives.
+/// A runtime that also reports the thread as alive, through `beat`, after each stream.
 pub(super) fn with_beat(runtime: &Runtime, beat: &Beat) -> Runtime {
     let beat = beat.clone();
     Runtime {

@@ -6,13 +6,13 @@
 //! ignores checkpoints under an epoch below the last claim, and each current checkpoint continues
 //! the one before it. A broker compacts only superseded checkpoints away.
 //!
-//! Checkpoints that lay in the topic at the start are not opened one by one. Of each partition the
-//! newest one is opened: at the end of the topic as it is now or, after a restart, at the offset up
-//! to which it had been read. Every later one is opened as it comes.
+//! Checkpoints that were in the topic at the start are not opened one by one. Only the newest one
+//! of each partition is opened: at the end of the topic or, after a restart, at the offset up to
+//! which it had been read. Every later checkpoint is opened as it comes.
 //!
-//! Offsets order claims and checkpoints, so they say nothing across topics. If a partition ends
-//! before the offset up to which it had been read, or an offset comes again, the topic is
-//! [another one](Replaced).
+//! Offsets order claims and checkpoints, and mean nothing across topics. If a partition ends before
+//! the offset up to which it had been read, or an offset comes again, the topic was
+//! [replaced](Replaced).
 //!
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are
 //! skipped.
@@ -23,7 +23,7 @@ use crate::store::checkpoint::prefix;
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
 
-/// A checkpoint that came.
+/// A new checkpoint.
 #[derive(Debug)]
 pub struct Arrival {
     /// Its partition.
@@ -34,7 +34,7 @@ pub struct Arrival {
     pub found: Result<FoundCheckpoint, String>,
 }
 
-/// The claim to judge, as it is written in the topic.
+/// A claim to judge, as written in the topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgeLease {
     /// Offset of the claim.
@@ -43,13 +43,13 @@ pub struct JudgeLease {
     pub by: String,
 }
 
-/// The topic is not the one that was read before: it was made again, it was cut, or the
-/// configuration names another.
+/// The topic is not the one that was read before: it was recreated or truncated, or the
+/// configuration names another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
-    /// It ends before what had been read before a restart.
+    /// It ends before the offset up to which it had been read before a restart.
     Shorter,
-    /// Offsets came again while it was read.
+    /// Offsets repeated while it was read.
     Rewound,
 }
 
@@ -59,7 +59,7 @@ struct PartitionReader {
     /// The last claim; later checkpoints under earlier claims are ignored.
     claim: i64,
     head_ms: Option<i64>,
-    /// The newest checkpoint is one of an earlier claim.
+    /// The newest checkpoint was written under an earlier claim.
     ignores: bool,
 }
 
@@ -67,16 +67,16 @@ struct PartitionReader {
 struct StatePartition {
     /// The offset that comes next.
     next: i64,
-    /// Up to here it had been read before a restart.
+    /// The offset up to which it had been read before a restart.
     resume: Option<i64>,
     /// Checkpoints are opened as they come.
     open: bool,
-    /// It was read to its end once.
+    /// It was read to its end at least once.
     ended: bool,
     readers: BTreeMap<PartitionId, PartitionReader>,
 }
 
-/// See the module.
+/// Follows the topic of checkpoints. See the module.
 #[derive(Debug)]
 pub struct StateTopicReader {
     /// Number, group and name of each topic whose partitions have checkpoints.
@@ -94,8 +94,8 @@ pub fn lease_key(group: &str) -> String {
 }
 
 impl StateTopicReader {
-    /// For topics with their number and group; `resume` says up to where partitions of the topic
-    /// had been read.
+    /// A reader for topics with their number and group. `resume` has the offsets up to which
+    /// partitions of the topic had been read.
     pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> StateTopicReader {
         let group = topics.first().map_or("", |(_, group, _)| group);
         StateTopicReader {
@@ -118,18 +118,18 @@ impl StateTopicReader {
         self.all = all.collect();
     }
 
-    /// Whether all that lay there at the start was read.
+    /// Whether everything that was in the topic at the start was read.
     pub fn are_read(&self) -> bool {
         !self.all.is_empty() && self.all.values().all(|h| h.ended)
     }
 
-    /// Whether it was found since the last call that the topic is another one.
+    /// How the topic was found to be another one since the last call, if so.
     pub fn take_replaced(&mut self) -> Option<Replaced> {
         self.replaced.take()
     }
 
-    /// Whether the newest checkpoint of a partition is ignored: it is of an earlier claim than one
-    /// before it.
+    /// Whether the newest checkpoint of a partition is ignored, because its claim is earlier than
+    /// the last one.
     pub fn ignores(&self, at: PartitionId) -> bool {
         let mut readers = self.all.values().filter_map(|h| h.readers.get(&at));
         readers.any(|r| r.ignores)
@@ -140,13 +140,12 @@ impl StateTopicReader {
         self.all.iter().map(|(n, h)| (*n, h.next)).collect()
     }
 
-    /// Who claimed last to judge.
+    /// The last claim to judge.
     pub fn lease(&self) -> Option<&JudgeLease> {
         self.lease.as_ref()
     }
 
-    /// Takes the record that comes next of a partition; answers the checkpoints that are current
-    /// since.
+    /// Takes the next record of a partition; returns the checkpoints that have become current.
     pub fn take(
         &mut self,
         state_partition: i32,
@@ -202,7 +201,7 @@ impl StateTopicReader {
         if value.is_none() {
             reader.reader.read(key, value);
             if state_partition.open {
-                // It may have been none of ours, and in the way of checkpoints that came.
+                // The deleted record may have been a foreign one that blocked newer checkpoints.
                 arrivals.extend(reader.open(at));
             }
             return arrivals;
@@ -210,7 +209,7 @@ impl StateTopicReader {
         if ignored {
             return arrivals;
         }
-        // The topic of judges has no claims: who writes under a later one has made it.
+        // The topic of judges has no claims: a record with a later epoch shows a later claim.
         reader.claim = reader.claim.max(epoch.unwrap_or(i64::MIN));
         reader.reader.read(key, value);
         if rest.contains("/head/") {
@@ -222,7 +221,7 @@ impl StateTopicReader {
         arrivals
     }
 
-    /// A partition was read to its end.
+    /// Handles the end of a partition; returns the checkpoints that have become current.
     pub fn end(&mut self, state_partition: i32) -> Vec<Arrival> {
         let Some(state_partition) = self.all.get_mut(&state_partition) else {
             return Vec::new();
@@ -236,14 +235,14 @@ impl StateTopicReader {
         came
     }
 
-    /// What had been read is of another topic.
+    /// Forgets earlier positions, because they belong to another topic.
     fn forget(&mut self, replaced: Replaced) {
         self.resume.clear();
         self.all.values_mut().for_each(|h| h.resume = None);
         self.replaced = Some(replaced);
     }
 
-    /// The partition that a key is of, its prefix, and what follows that.
+    /// The partition of a key, the prefix of the key, and the rest.
     fn parted(&self, key: &[u8]) -> Option<(PartitionId, String, String)> {
         let key = std::str::from_utf8(key).ok()?;
         self.topics.iter().find_map(|(source, group, topic)| {
@@ -258,7 +257,7 @@ impl StateTopicReader {
 }
 
 impl StatePartition {
-    /// From now on checkpoints are opened as they come; answers those that have.
+    /// From now on opens checkpoints as they come; returns those that can be opened now.
     fn open(&mut self) -> Vec<Arrival> {
         if std::mem::replace(&mut self.open, true) {
             return Vec::new();
@@ -293,7 +292,7 @@ mod tests {
     use super::*;
     use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, claim_key, records};
 
-    /// A log and its reader.
+    /// A log in memory and its reader.
     struct Log {
         state_partitions: StateTopicReader,
         next: i64,
@@ -310,7 +309,7 @@ mod tests {
             }
         }
 
-        /// Evaluations counted by the checkpoints that come of a record.
+        /// Evaluations counted by the checkpoints that a new record makes current.
         fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
             let keyed = (key.as_bytes(), value.as_deref());
             let came = self
@@ -365,7 +364,8 @@ mod tests {
         let epoch = log.claim();
         assert!(log.checkpoint(epoch, 1, 10).is_empty());
         assert!(log.checkpoint(epoch, 2, 20).is_empty());
-        // The first record at 5 or behind opens what was before, then itself when it is whole.
+        // The first record at offset 5 or later opens the earlier checkpoint, and then its own,
+        // once whole.
         let (body, head) =
             records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
         assert_eq!(log.put(&body[0]), [20]);
@@ -382,7 +382,7 @@ mod tests {
         next.snapshot.counters.evaluations = 20;
         let (body, head) = records(&next, "g/x/t/4/", epoch, 2).expect("encoded");
         assert!(log.put(&body[0]).is_empty());
-        // Another record lies where reading had come to.
+        // Another record is at the offset that reading had reached.
         assert!(log.put(&("other".to_owned(), None)).is_empty());
         assert_eq!(log.put(&("other".to_owned(), None)), [10]);
         assert_eq!(log.put(&head), [20]);
@@ -395,7 +395,7 @@ mod tests {
         log.state_partitions.end(0);
         assert_eq!(log.checkpoint(old, 1, 10), [10]);
         let new = log.claim();
-        // The giver was frozen, and goes on.
+        // The previous owner was frozen, and continues.
         assert!(!log.state_partitions.ignores((2, 4).into()));
         assert!(log.checkpoint(old, 2, 20).is_empty());
         assert!(log.state_partitions.ignores((2, 4).into()));
@@ -415,7 +415,7 @@ mod tests {
         assert!(came.len() == 1 && came[0].found.is_err(), "{came:?}");
         assert_eq!(log.put(&(stray, None)), [10]);
         assert_eq!(log.checkpoint(epoch, 2, 20), [20]);
-        // One that a worker deletes brings nothing.
+        // A deletion by a worker makes nothing current.
         assert!(log.put(&("g/x/t/4/0/head/1".to_owned(), None)).is_empty());
     }
 
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(log.checkpoint(epoch, 2, 20), [20]);
         assert!(log.state_partitions.end(0).is_empty());
         assert_eq!(log.state_partitions.take_replaced(), None);
-        // One that ends there is the same.
+        // A topic that ends exactly there is the same one.
         let mut log = Log::new(&[(0, 1)]);
         log.claim();
         assert!(log.state_partitions.end(0).is_empty());
@@ -455,7 +455,7 @@ mod tests {
         let epoch = log.claim();
         log.state_partitions.end(0);
         assert_eq!(log.checkpoint(epoch, 1, 10), [10]);
-        // The new topic has the claim of a worker alone.
+        // The new topic has only the claim of a worker.
         log.next = 0;
         let epoch = log.claim();
         let replaced = log.state_partitions.take_replaced();

@@ -1,4 +1,4 @@
-//! A shard made of its checkpoint.
+//! Makes a shard from its checkpoint.
 
 use super::cursor::{CheckpointCursor, Progress};
 use crate::app::candidates::caught;
@@ -13,15 +13,15 @@ use crate::telemetry::facts::CheckpointCounts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Where predictions go that memory has no room for, and how many shards share the memory.
+/// Where predictions that exceed memory go, and how many shards share the memory.
 pub type Room = (Arc<dyn SpillBackend>, usize);
 
-/// Why a shard could not be made of a checkpoint.
+/// Why a shard could not be made from a checkpoint.
 #[derive(Debug)]
 pub(super) enum Unusable {
-    /// The checkpoint is at fault.
+    /// The checkpoint is faulty.
     Checkpoint(String),
-    /// The store of pending predictions is.
+    /// The store of pending predictions failed.
     Store(SpillError),
 }
 
@@ -37,7 +37,7 @@ pub(super) fn report_refused(found: &FoundCheckpoint, counts: &mut CheckpointCou
     counts.refused += (found.refused.len() + found.unreadable.len()) as u64;
 }
 
-/// Why no checkpoint can be used.
+/// The reasons why no checkpoint can be used, as text.
 pub(super) fn in_words(faults: &[(String, FormatError)]) -> String {
     let named = faults.iter().map(|(key, fault)| format!("{key}: {fault}"));
     named.collect::<Vec<_>>().join("; ")

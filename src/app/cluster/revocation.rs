@@ -1,41 +1,41 @@
 //! Giving partitions up within a rebalance: how long that may take, and what became known
 //! meanwhile.
 //!
-//! Each partition waits for its last checkpoint, and all that one rebalance takes share half a
-//! session: if it took longer, the group would have removed this process first.
+//! Each partition waits for its last checkpoint, and all partitions that one rebalance revokes
+//! share half a session: after a longer wait, the group would already have removed this process.
 
 use crate::app::outputs::snapshots::Written;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Longest wait for last checkpoints, where sessions are long.
+/// Longest wait for last checkpoints, however long the session is.
 const REVOKE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Revocation {
     until: Option<Instant>,
-    /// What became of batches that were waited for on the way, oldest first.
+    /// Results of batches that were waited for during the revocation, oldest first.
     results: VecDeque<Written>,
 }
 
 impl Revocation {
-    /// A rebalance takes partitions from now on.
+    /// Begins a rebalance that revokes partitions.
     pub(super) fn begin(&mut self, session: Duration) {
         self.until = Some(Instant::now() + REVOKE_MAX.min(session / 2));
     }
 
-    /// How long the partitions that it takes may still wait.
+    /// How long the revoked partitions may still wait.
     pub(super) fn left(&self) -> Duration {
         let left = |until: Instant| until.saturating_duration_since(Instant::now());
         self.until.map_or(Duration::ZERO, left)
     }
 
-    /// Keeps what became of a batch for whoever asks next.
+    /// Keeps the result of a batch until it is next taken.
     pub(super) fn keep(&mut self, written: Option<Written>) {
         self.results.extend(written);
     }
 
-    /// What became of a batch, once.
+    /// Returns the oldest kept result, once.
     pub(super) fn take(&mut self) -> Option<Written> {
         self.results.pop_front()
     }

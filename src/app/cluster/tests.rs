@@ -1,4 +1,5 @@
-//! Partitions that come and go, over a state topic in memory whose broker each test can take away.
+//! Partitions that come and go, over a state topic in memory, whose broker each test can make
+//! unavailable.
 
 use super::assignment::Assignment;
 use super::checkpoint_records::{OffsetFloors, begins_again};
@@ -31,24 +32,24 @@ mod slots;
 struct Topic {
     away: Arc<AtomicBool>,
     next: Arc<AtomicI64>,
-    /// How often somebody tried to claim a partition.
+    /// Number of attempts to claim a partition.
     claims: Arc<AtomicUsize>,
     /// The leader of partition 1 of the source does not answer.
     silent: Arc<AtomicBool>,
-    /// Who follows the topic was told that it has ended.
+    /// The follower of the topic was informed that it has ended.
     ended: Arc<AtomicBool>,
-    /// Of each partition a key of an earlier claim lies there.
+    /// The topic has a key of an earlier claim of each partition.
     used: Arc<AtomicBool>,
-    /// One more than the partition that nobody serves; 0 if all are served.
+    /// One more than the number of the partition that no broker serves; 0 if all are served.
     leaderless: Arc<AtomicI32>,
     /// Nothing can be deleted.
     keeps: Arc<AtomicBool>,
     deleted: Arc<Mutex<Vec<String>>>,
     /// All records that were written, in order.
     written: Arc<Mutex<Vec<KeyedRecord>>>,
-    /// What comes after its end for who follows it, each with its offset.
+    /// Records that a follower reads after the end, each with its offset.
     come: Arc<Mutex<VecDeque<(i64, KeyedRecord)>>>,
-    /// How often somebody asked how long the source is.
+    /// How often the length of the source was requested.
     asked: Arc<AtomicUsize>,
 }
 
@@ -296,7 +297,7 @@ fn assignment(topic: &Topic, workers: impl Workers + 'static) -> Assignment {
     Assignment::new(shards, store, vec!["t".to_owned()])
 }
 
-/// A rebalance that gives so many partitions.
+/// A rebalance that assigns this many partitions.
 fn assign(assignment: &mut Assignment, partitions: i32) {
     assignment.assigning();
     for p in 0..partitions {
@@ -304,7 +305,7 @@ fn assign(assignment: &mut Assignment, partitions: i32) {
     }
 }
 
-/// A rebalance that takes these partitions.
+/// A rebalance that revokes these partitions.
 fn revoke(assignment: &mut Assignment, partitions: &[i32]) {
     assignment.revoking(partitions.iter().map(|p| (0, *p).into()));
     for p in partitions {
@@ -322,7 +323,7 @@ fn a_broker_that_is_away_is_waited_for_once_in_a_rebalance() {
     assert!(assignment.take_trouble().is_some());
     assert_eq!(assignment.suspended().count(), 4);
     assert!((0..4).all(|p| assignment.suspends((0, p).into())));
-    // Whoever joins again claims all of them.
+    // A member that joins again claims all of them.
     topic.set_away(false);
     assign(&mut assignment, 4);
     assert_eq!(topic.claims(), 5);
@@ -368,7 +369,7 @@ fn nothing_more_is_stored_in_a_state_topic_that_was_made_again() {
     let mut assignment = assignment(&topic, Threads);
     assign(&mut assignment, 2);
     assert_eq!(topic.next.swap(0, Ordering::Relaxed), 2, "two claims");
-    // The bodies are written, and show it. Heads do not follow, nor anything with the next batch.
+    // The bodies are written and reveal the new topic. No heads follow, and no later batch.
     for _ in 0..2 {
         assignment.write();
         let written = assignment.wait_written(Duration::MAX).expect("a batch");
@@ -385,7 +386,7 @@ fn what_a_failed_batch_did_not_delete_is_deleted_with_the_next() {
     let mut assignment = assignment(&topic, Threads);
     assign(&mut assignment, 1);
     let at = (0, 0).into();
-    // The key goes with the third checkpoint, which is not the first that is tried.
+    // The key is deleted with the third checkpoint, which is not the first attempt.
     for (offset, keeps, is_ok, deleted) in [
         (1, true, true, 0),
         (2, true, true, 0),

@@ -34,7 +34,7 @@ use crate::telemetry::published::Beat;
 
 mod partitions;
 
-/// See the module.
+/// How this process is placed: what counts or judges here. See the module.
 pub enum Topology {
     /// One engine over all partitions.
     Single(Box<Engine>),
@@ -56,8 +56,8 @@ impl Topology {
         }
     }
 
-    /// Shows that the thread lives, where it waits for brokers more than once in a step, and while
-    /// it judges.
+    /// Reports the thread as alive, through `beat`, while it judges and where one step waits for
+    /// brokers more than once.
     pub fn beat_with(&mut self, beat: &Beat) {
         match self {
             Topology::Single(engine) => {
@@ -75,15 +75,14 @@ impl Topology {
         }
     }
 
-    /// Takes what happened to a partition.
+    /// Applies an event of a partition.
     pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
         if let Some(sink) = self.sink_of(at) {
             sink.on_partition(at, what);
         }
     }
 
-    /// The frontier, and for how long it has stood still; `None` of a worker whose judge watches
-    /// it.
+    /// The frontier and how long it has been stalled; `None` on a worker, whose judge watches it.
     pub fn watchdog(&self) -> Option<&Watchdog> {
         match self {
             Topology::Single(engine) => Some(engine.watchdog()),
@@ -104,7 +103,7 @@ impl Topology {
         }
     }
 
-    /// Brings what is judged up to what was read.
+    /// Judges what was read, where each partition has a shard.
     pub fn advance(&mut self) {
         if let Topology::Sharded(m) = self {
             m.shards_mut().advance();
@@ -152,8 +151,8 @@ impl Topology {
         matches!(self, Topology::Sharded(_))
     }
 
-    /// Takes what people were notified of, by stream, to go along when streams move. Answers
-    /// whether that is to be saved at once.
+    /// Takes what people were notified of, by stream, which moves with its streams. Returns whether
+    /// it must be saved at once.
     pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {
         match self {
             Topology::Single(_) => false,
@@ -162,7 +161,7 @@ impl Topology {
         }
     }
 
-    /// Who writes what is delivered before this thread comes to it.
+    /// The listener that writes deliveries at once; only judges in a group have one.
     pub fn delivery_listener(&self) -> Option<DeliveryListener> {
         match self {
             Topology::Single(_) | Topology::Sharded(_) => None,
@@ -170,7 +169,7 @@ impl Topology {
         }
     }
 
-    /// Writes what people were notified of, where it does not wait for a checkpoint.
+    /// Writes what people were notified of, where that need not wait for a checkpoint.
     pub fn write_notified(&mut self) {
         if let Topology::Judges(judges) = self {
             judges.write_notified();
@@ -186,7 +185,7 @@ impl Topology {
         }
     }
 
-    /// What is counted; nothing in a judge.
+    /// The shards that count here; none on a judge.
     pub fn shards(&self) -> impl Iterator<Item = ShardView<'_>> {
         let (one, several) = match self {
             Topology::Single(engine) => (Some(engine.shard()), &[][..]),
@@ -196,7 +195,7 @@ impl Topology {
         one.into_iter().chain(several.iter().map(LocalShard::view))
     }
 
-    /// What judges; nothing in a worker.
+    /// The monitors that judge here; none on a worker.
     pub fn monitors(&self) -> impl Iterator<Item = MonitorView<'_>> {
         let (one, several) = match self {
             Topology::Single(engine) => (Some(engine.monitor()), None),
@@ -206,7 +205,7 @@ impl Topology {
         one.into_iter().chain(several.into_iter().flatten())
     }
 
-    /// What a restart continues from, where this process keeps snapshots in its directory.
+    /// The snapshot from which a restart continues, if it lies in the directory of this process.
     pub fn snapshot(&self) -> Option<Snapshot> {
         match self {
             Topology::Single(engine) => Some(engine.snapshot()),
@@ -225,8 +224,8 @@ impl Topology {
         matches!(self, Topology::Judges(judges) if judges.stands_by())
     }
 
-    /// Reads what others have counted, where that is judged here; waits no longer than `wait` for
-    /// it. Answers the number of records.
+    /// Reads what others have counted, if it is judged here; waits at most `wait` for the first
+    /// record. Returns the number of records.
     pub fn follow(&mut self, wait: Duration) -> usize {
         match self {
             Topology::Judges(judges) => judges.follow(wait),
@@ -234,8 +233,8 @@ impl Topology {
         }
     }
 
-    /// What keeps verdicts from being given over all partitions, or over those of this process, by
-    /// part, each with the reason.
+    /// The parts that keep verdicts from being given, over all partitions or those of this process,
+    /// each with the reason.
     pub fn waits_for(&self) -> Vec<(String, String)> {
         match self {
             Topology::Judges(judges) => judges.waits_for(),
@@ -244,7 +243,7 @@ impl Topology {
         }
     }
 
-    /// What this process is among others.
+    /// The role of this process among others.
     pub fn role(&self) -> Role {
         match self {
             Topology::Judges(judges) => judges.role(),
@@ -253,7 +252,7 @@ impl Topology {
         }
     }
 
-    /// Whether it judges what others count.
+    /// Whether this process judges what others count.
     pub fn judges_all(&self) -> bool {
         matches!(self, Topology::Judges(_))
     }
@@ -263,7 +262,7 @@ impl Topology {
         self.monitors().flat_map(MonitorView::reports)
     }
 
-    /// What waits of streams that were not judged yet; known where one engine has all partitions.
+    /// What waits of streams that were not judged yet; known only if one engine has all partitions.
     pub fn unjudged(&self) -> Vec<Unjudged> {
         match self {
             Topology::Single(engine) => engine.unjudged(),
@@ -298,7 +297,7 @@ impl Topology {
         }
     }
 
-    /// Where every record went that this process read, and those of [`Topology::brought`].
+    /// What became of every record that this process read, and of those in [`Topology::brought`].
     pub fn counters(&self) -> Counters {
         match self {
             Topology::Single(engine) => engine.counters(),
@@ -307,7 +306,7 @@ impl Topology {
         }
     }
 
-    /// What earlier processes counted, of what [`Topology::counters`] says.
+    /// The part of [`Topology::counters`] that earlier processes counted.
     pub fn brought(&self) -> Counters {
         match self {
             Topology::Single(engine) => engine.brought().clone(),
@@ -383,8 +382,8 @@ impl Topology {
         all.collect()
     }
 
-    /// What state takes: panes, those of shards and of the windows over them alike, heap bytes, and
-    /// predictions that are retained for their outcomes, or for revisions.
+    /// The size of the state: panes of shards and of the windows over them, heap bytes, and
+    /// predictions that are retained for outcomes or revisions.
     pub fn usage(&self) -> EngineFacts {
         let (panes, bytes) = match self {
             Topology::Single(e) => (e.panes(), e.bytes()),
@@ -405,14 +404,14 @@ impl Topology {
         facts
     }
 
-    /// Of each join, a sample of the outcomes that wait, and those of them whose prediction waits
-    /// on another partition of this process.
+    /// For each join, a sample of the outcomes that wait, and how many of them have a prediction
+    /// that waits on another partition of this process.
     pub fn wrong_partitions(&self) -> Vec<WrongPartition> {
         let all: Vec<_> = self.shards().map(ShardView::joins).collect();
         wrong_partitions(&all)
     }
 
-    /// The joins of this process; none where it counts nothing.
+    /// The joins of this process; none if it counts nothing.
     pub fn joins(&self) -> &[JoinPlan] {
         match self {
             Topology::Judges(_) => &[],
@@ -429,7 +428,7 @@ impl Topology {
         taken_over.or_else(|| self.shards().find_map(ShardView::fault))
     }
 
-    /// Takes out the member of the group of judges, for the end.
+    /// Takes out the member of the group of judges, when the process ends.
     pub fn take_member(&mut self) -> Option<Consumer> {
         match self {
             Topology::Single(_) | Topology::Sharded(_) => None,
@@ -447,7 +446,7 @@ impl Topology {
         matches!(self, Topology::Sharded(m) if m.shards().deltas_full())
     }
 
-    /// Bytes of the journals of joins and ids that were not handed over to be written.
+    /// Bytes of the journals of joins and ids that were not yet handed over to be written.
     pub fn journal_bytes(&self) -> usize {
         self.shards().map(ShardView::journal_bytes).sum()
     }
@@ -470,7 +469,7 @@ impl Topology {
         }
     }
 
-    /// What became of the checkpoints handed over last, once, if it is known.
+    /// Returns once what became of the last checkpoints handed over, if known.
     pub fn written(&mut self) -> Option<Written> {
         match self {
             Topology::Single(_) => None,
@@ -479,7 +478,7 @@ impl Topology {
         }
     }
 
-    /// Waits for the checkpoints under way, for the end.
+    /// Waits for the checkpoints under way, when the process ends.
     pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
         match self {
             Topology::Single(_) => None,
@@ -488,7 +487,7 @@ impl Topology {
         }
     }
 
-    /// What happened to checkpoints, where there are any.
+    /// Counts and ages of checkpoints, where there are any.
     pub fn checkpoints(&self) -> Option<(&CheckpointCounts, Vec<CheckpointAge<'_>>)> {
         match self {
             Topology::Single(_) => None,

@@ -1,45 +1,45 @@
-//! Judge partitions that could not be taken over, because nobody serves them, or that have to be
-//! taken over again, because their topic was cut.
+//! Judge partitions that could not be taken over, because no broker serves them, or that must be
+//! taken over again, because their topic was truncated.
 //!
-//! Each is waited for within a rebalance, so only few are. They are claimed when the member joins
-//! its group again, for which it gives up all others. So it waits with that while it judges others,
-//! longer each time.
+//! Within a rebalance the member waits for each of them, so it waits for few only. They are claimed
+//! when the member joins its group again, which first gives up all others. So a member that judges
+//! others delays joining, longer each time.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Judge partitions of a rebalance that are waited for in vain: by default a minute in all, well
-/// below the five minutes after which the group throws a member out that does not poll.
+/// How many judge partitions of a rebalance may fail after a wait: by default a minute in all, well
+/// below the five minutes after which the group removes a member that does not poll.
 const IN_VAIN: usize = 2;
-/// How long a member that judges others waits before it joins again, the first time: as long as
-/// joining may make the others stand still.
+/// How long a member that judges others first waits before it joins again: as long as joining may
+/// stop the judging of the others.
 const JOINS_AGAIN: Duration = Duration::from_secs(60);
-/// How often it waits twice as long as the time before.
+/// How many times the wait doubles.
 const DOUBLINGS: u32 = 3;
 
-/// See the module.
+/// Judge partitions that could not be taken over. See the module.
 #[derive(Debug, Default)]
 pub(super) struct UnservedPartitions {
     partitions: BTreeSet<i32>,
-    /// How many of them are of this rebalance.
+    /// How many of them were added in this rebalance.
     new: usize,
     since: Option<Instant>,
-    /// How often in a row the member joined and had some.
+    /// How often in a row joining left some unserved.
     times: u32,
 }
 
 impl UnservedPartitions {
-    /// A rebalance gives partitions.
+    /// Begins a rebalance that assigns partitions.
     pub fn begin(&mut self) {
         self.new = 0;
     }
 
-    /// Whether no more of this rebalance are waited for.
+    /// Whether the other partitions of this rebalance must not be waited for.
     pub fn are_many(&self) -> bool {
         self.new >= IN_VAIN
     }
 
-    /// One could not be taken over.
+    /// Adds a partition that could not be taken over.
     pub fn add(&mut self, partition: i32, now: Instant) {
         self.partitions.insert(partition);
         self.new += 1;
@@ -49,12 +49,12 @@ impl UnservedPartitions {
         }
     }
 
-    /// A partition is taken over or another process's.
+    /// Removes a partition that was taken over, here or by another process.
     pub fn remove(&mut self, partition: i32) {
         self.partitions.remove(&partition);
     }
 
-    /// Whether it is time to join again, if the member judges others or not.
+    /// Whether it is time to join again; `judges` says whether the member judges other partitions.
     pub fn is_due(&mut self, judges: bool, now: Instant) -> bool {
         let Some(since) = self.since.filter(|_| !self.partitions.is_empty()) else {
             self.since = None;
@@ -65,7 +65,7 @@ impl UnservedPartitions {
         !judges || now.duration_since(since) >= wait
     }
 
-    /// The member leaves the group.
+    /// Forgets all, because the member leaves the group.
     pub fn leave(&mut self) {
         self.partitions.clear();
         self.since = None;

@@ -1,8 +1,8 @@
-//! Saving: what is written and when, and what pauses reading until it is.
+//! Saving: what is written and when, and what pauses reading until then.
 //!
-//! A save does not wait for its time while much waits for it in memory: journals of joins and ids,
-//! or deltas for a judge in another process. If a write takes long, or fails, reading pauses before
-//! they take more memory than they may.
+//! A save comes early if much waits for it in memory: journals of joins and ids, or deltas for a
+//! judge in another process. If a write is slow or fails, reading pauses before these exceed their
+//! memory.
 
 use super::EngineLoop;
 use crate::app::cluster::topology::Topology;
@@ -15,27 +15,26 @@ use std::time::{Duration, Instant};
 
 /// Bytes of journals that may wait for the disk in memory before the consumers pause.
 pub(super) const UNWRITTEN_MAX: usize = 256 << 20;
-/// Bytes of journals from which a save does not wait for its time.
+/// Bytes of journals above which a save comes early.
 const JOURNALS_MAX: usize = 64 << 20;
-/// Least time between two saves that do not wait for theirs, and pause before the starts of
-/// partitions are stored again; each failure is a line in the log.
+/// Least time between two early saves, and pause before another attempt to store the starts of
+/// partitions, as each failure is logged.
 const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
 
-/// How long the last batch of checkpoints may take at the end. A snapshot may take as long as it
-/// does.
+/// How long the last batch of checkpoints may take at the end. A snapshot has no limit.
 const LAST: Duration = Duration::from_secs(20);
-/// Who waits for a write shows that it lives so often.
+/// How often a thread that waits for a write reports itself as alive.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A write that is under way for longer than this, and than two intervals, makes /ready fail:
-/// ordinary ones take seconds.
+/// A write that takes longer than this, and than two intervals, makes /ready fail: ordinary writes
+/// take seconds.
 const LONG_WRITE: Duration = Duration::from_secs(60);
 
 impl EngineLoop {
-    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
-    /// what the journals have gained, and with the names of the topics that it numbers.
+    /// Starts writing the state: shards to the state topic, or a snapshot to the disk with the new
+    /// bytes of the journals and the names of the topics that it numbers.
     pub(super) fn save(&mut self) {
         if self.topology.fault().is_some() {
             return;
@@ -73,7 +72,7 @@ impl EngineLoop {
                 self.published.not_ready(part, &why);
             }
             Ok(positions) => {
-                // A directory that was lost does not come back.
+                // A lost directory does not come back.
                 if part != STATE || !self.directory_lost {
                     self.published.ready(part);
                 }
@@ -83,7 +82,7 @@ impl EngineLoop {
         }
     }
 
-    /// The published part of what is saved, and what that is.
+    /// The published part about saving, and what is saved, as text.
     fn saved_part(&self) -> (&'static str, &'static str) {
         match self.topology.may_move() {
             true => ("state topic", "checkpoints"),
@@ -91,7 +90,7 @@ impl EngineLoop {
         }
     }
 
-    /// Says that a write hangs: its disk or broker neither takes it nor fails.
+    /// Publishes that a write hangs, because its disk or broker neither accepts it nor fails.
     pub(super) fn publish_long_write(&self) {
         let under_way = self.timers.save_began.elapsed();
         if self.is_writing() && under_way > LONG_WRITE.max(2 * self.snapshot_every) {
@@ -102,8 +101,8 @@ impl EngineLoop {
         }
     }
 
-    /// Pauses reading while too much of the journals is in memory only: handed over and not known
-    /// to be written, or written by records since.
+    /// Pauses reading while too much of the journals is only in memory: bytes whose write is not
+    /// confirmed, and those that came since.
     pub(super) fn pause_while_unwritten(&mut self) {
         let unwritten = self.unwritten + self.topology.journal_bytes();
         let behind = unwritten > UNWRITTEN_MAX;
@@ -113,8 +112,8 @@ impl EngineLoop {
         }
     }
 
-    /// Brings the next save forward if much waits for it. What the one under way writes still
-    /// counts as waiting, so that is left to end.
+    /// Brings the next save forward if much waits for it. Not during a save, because what it writes
+    /// still counts as waiting.
     pub(super) fn save_early(&mut self) {
         let waiting = self.topology.journal_bytes() > JOURNALS_MAX || self.topology.deltas_due();
         if waiting && !self.is_writing() && self.timers.hurry.due(SAVE_PAUSE).is_some() {
@@ -122,8 +121,8 @@ impl EngineLoop {
         }
     }
 
-    /// Stores where new partitions begin before their first record is read. Until that succeeds
-    /// nothing is read.
+    /// Stores the start positions of new partitions before their first record is read. Until that
+    /// succeeds nothing is read.
     pub(super) fn save_starts(&mut self) {
         let saved = self.save_and_wait();
         self.start_unsaved = saved.is_err();
@@ -137,7 +136,7 @@ impl EngineLoop {
         }
     }
 
-    /// Writes all state as it is now; answers how that ended.
+    /// Writes all state as it is now; returns the outcome.
     pub(super) fn save_and_wait(&mut self) -> Result<(), String> {
         self.wait_saved();
         if self.is_writing() {
@@ -152,7 +151,7 @@ impl EngineLoop {
         self.snapshots.is_writing() || self.topology.is_writing()
     }
 
-    /// Waits for the write that is under way; answers how it ended, where there was one.
+    /// Waits for the write under way; returns its outcome, or `None` if there was none.
     pub(super) fn wait_saved(&mut self) -> Option<Result<(), String>> {
         let (mut written, until) = (None, Instant::now() + LAST);
         while written.is_none()
@@ -175,7 +174,8 @@ impl EngineLoop {
         }
     }
 
-    /// Why nothing is read while too much of the journals is in memory only.
+    /// The part and the reason while reading pauses because too much of the journals is only in
+    /// memory.
     pub(super) fn journals_unwritten() -> (String, String) {
         let mib = UNWRITTEN_MAX >> 20;
         let why = format!(

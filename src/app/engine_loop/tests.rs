@@ -37,7 +37,7 @@ fn read_one(engine: &mut EngineLoop) {
     }
 }
 
-/// A write that left so many bytes of journals in memory.
+/// A write that left this many bytes of journals in memory.
 fn unwritten(bytes: usize) -> Written {
     Written {
         result: Err("no space left".to_owned()),
@@ -110,7 +110,7 @@ fn ready_says_that_a_write_hangs_until_it_ends() {
     engine.end().expect("it ends in order");
 }
 
-/// Workers whose first job ends after it was waited for twice.
+/// Workers whose first job ends after two waits for it.
 #[derive(Debug)]
 struct Slow;
 
@@ -162,7 +162,7 @@ fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
     let text = CONFIG.replace("outcome = \"y\" }", "outcome = \"y\", id = \"id\" }");
     let (_folder, mut engine) = started(&text);
     let log = Arc::clone(&engine.logs["scores"]);
-    // The first one comes with the start, which is stored at once.
+    // The first event is read with the start, which is stored at once.
     for id in ["a", "b"] {
         let event = r#"{"model":"m","at":1700000000000,"p":0.5,"y":1,"id":"ID"}"#.replace("ID", id);
         log.append(None, 0, vec![event]).expect("room");
@@ -225,7 +225,7 @@ fn a_process_that_notifies_nobody_any_more_shows_no_sinks() {
     assert_eq!(engine.published.facts().sinks, []);
 }
 
-/// An event that a segment of the smallest log has few of.
+/// An event so large that a segment of the smallest log holds few.
 fn large_event() -> String {
     let pad = "x".repeat(8 << 10);
     format!(r#"{{"at":1700000000000,"p":0.5,"y":1,"pad":"{pad}"}}"#)
@@ -245,7 +245,7 @@ fn an_event_log_keeps_what_the_snapshot_in_use_needs_if_the_newest_is_torn() {
         engine.save_and_wait().expect("there is space");
     }
     assert_eq!(engine.logs["scores"].reader().consumed(), Some(40));
-    // As if it was killed; the newest snapshot is torn.
+    // As if the process was killed and the newest snapshot torn.
     drop(engine);
     let files = std::fs::read_dir(folder.path()).expect("a folder");
     let files = files.map(|file| file.expect("a file").path());
@@ -277,7 +277,7 @@ fn the_worker_tells_the_event_log_what_a_snapshot_has_once_it_is_on_disk() {
     engine.wait_saved();
     engine.save();
     let written = engine.snapshots.wait(Duration::MAX).expect("a write");
-    // The engine's thread has not done anything with the result.
+    // The engine's thread has not used the result.
     assert!(written.result.is_ok());
     assert_eq!(consumed(), Some(1));
     engine.saved(&written);

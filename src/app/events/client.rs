@@ -2,8 +2,8 @@
 //!
 //! Each topic is a log with one partition, and the process is the only member of its group. So the
 //! first event is the assignment of all partitions, nothing is ever revoked, and the client always
-//! knows the end. What it says is committed was stored with the snapshot, by the worker that wrote
-//! that.
+//! knows the end. Offsets that it reports as committed were stored with a snapshot, by the worker
+//! that wrote it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,10 +21,10 @@ use crate::kafka::{
 };
 use crate::store::event_log::{LogError, LogReader};
 
-/// Time between two statistics, from which lag and the end of a partition are known.
+/// Time between two statistics, which give the lag and the end of a partition.
 const STATISTICS: Duration = Duration::from_millis(500);
 
-/// Time between a read that failed and the next one.
+/// Time between a failed read and the next one.
 const READ_AGAIN: Duration = Duration::from_secs(5);
 
 /// Makes clients of these logs.
@@ -36,7 +36,7 @@ impl fmt::Debug for LogBrokers {
     }
 }
 
-/// The topic of state is a topic of Kafka.
+/// The error for requests about the state topic, which is always in Kafka.
 fn no_state<T>() -> Result<T, KafkaError> {
     Err(KafkaError::Other("event logs hold no state".to_owned()))
 }
@@ -47,7 +47,7 @@ impl Brokers for LogBrokers {
         for name in &options.topics {
             let missing = || KafkaError::Other(format!("there is no event log {name}"));
             let reader = self.0.get(name).ok_or_else(missing)?.reader();
-            // What an earlier client could not read, this one has not tried yet.
+            // Clears the read error of an earlier client.
             reader.report(None);
             topics.push(Topic {
                 name: name.clone(),
@@ -101,7 +101,7 @@ struct LogClient {
 
 struct State {
     topics: Vec<Topic>,
-    /// The topic that is read first next time.
+    /// The topic to read first next time.
     first: usize,
     errors: Vec<(Code, String)>,
 }
@@ -112,7 +112,7 @@ struct Topic {
     reader: LogReader,
     assigned: bool,
     paused: bool,
-    /// Its position is not known, or the log has no such offset.
+    /// Its position is unknown, or not in the log.
     stopped: bool,
     /// When the last read failed, if it did.
     failed: Option<Instant>,
@@ -124,14 +124,14 @@ impl Topic {
         self.assigned && !self.paused && !self.stopped && !waits
     }
 
-    /// Reads on after a failure, where reading had come to.
+    /// Continues after a failed read, at the same position.
     fn recover(&mut self) {
         let next = self.reader.position();
         self.reader.seek(next);
     }
 }
 
-/// A message of the topic with this number.
+/// The record of an event, in the topic with this number.
 fn fetched(topic: u16, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> Fetched<'_> {
     let record = Record {
         topic,
@@ -152,7 +152,7 @@ impl State {
         self.topics.iter_mut().find(|t| t.name == name)
     }
 
-    /// Applies something to each topic of a list, with the offset that the list has for it.
+    /// Calls `act` with each topic of a list and its offset in the list.
     fn each(&mut self, list: &TopicPartitionList, act: impl Fn(&mut Topic, Offset)) {
         for e in list.elements() {
             if let Some(topic) = self.topic(e.topic()) {
@@ -161,8 +161,8 @@ impl State {
         }
     }
 
-    /// Hands over what there is, at most `max` events. Another topic comes first each time, so that
-    /// one with a backlog does not hold up the others.
+    /// Hands over at most `max` available events. The topics take turns to be first, so that a
+    /// backlog in one does not delay the others.
     fn fetch(&mut self, max: usize, batch: &mut dyn FnMut(&[Fetched<'_>])) -> usize {
         let mut count = 0;
         let (before, from) = self.topics.split_at_mut(self.first);

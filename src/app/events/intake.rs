@@ -1,4 +1,5 @@
-//! What is posted: split into events, checked with the fields of the source, appended.
+//! Splits posted bodies into events, checks these against the fields of the source, and appends
+//! them.
 //!
 //! A request is all or nothing. If one of its events does not fit the fields of the source, nothing
 //! is appended and the answer names the events with the reasons. Other faults, such as a model that
@@ -22,7 +23,7 @@ use crate::decode::{Content, DecodeOptions, PredictionField, Raw, Rejection, Sou
 use crate::store::event_log::{EventLog, Refusal};
 use crate::telemetry::control::{EventAnswer, EventFault, EventPost};
 
-/// Faults that an answer names.
+/// Most faults that an answer names.
 const FAULTS_MAX: usize = 20;
 
 /// Takes posts for all sources.
@@ -110,7 +111,7 @@ impl Intake {
         }
     }
 
-    /// The topic with this name; without one the only topic.
+    /// The topic with this name, or the only topic if there is no name.
     fn topic(&self, name: Option<&str>) -> Option<&Topic> {
         match name {
             Some(name) => self.topics.iter().find(|t| t.name == name),
@@ -120,7 +121,7 @@ impl Intake {
 }
 
 impl Topic {
-    /// Counts a request that is refused, unless it was only tried.
+    /// Counts a request that is refused, unless it was a trial.
     fn count_rejected(&self, post: &EventPost) {
         if !post.dry_run {
             self.log.count_rejected();
@@ -159,7 +160,7 @@ fn classes(fields: &DecodeOptions) -> Option<u32> {
     }
 }
 
-/// An outcome that fits no prediction of so many classes.
+/// The rejection of an outcome that fits no prediction with this many classes.
 fn foreign(content: &Content<'_>, classes: Option<u32>) -> Option<Rejection> {
     let (Content::Outcome(record), Some(classes)) = (content, classes) else {
         return None;
@@ -175,7 +176,7 @@ fn foreign(content: &Content<'_>, classes: Option<u32>) -> Option<Rejection> {
     })
 }
 
-/// Decodes a record for its first rejection.
+/// Decodes a record and returns its first rejection, if any.
 fn check(
     decoder: &mut SourceDecoder,
     (topic, classes): (u16, Option<u32>),

@@ -1,4 +1,4 @@
-//! Events that are posted: from a request to the event log, and from there to the engine.
+//! Posted events: from a request to the event log, and from there to the engine.
 //!
 //! ```text
 //!  POST /v1/events ─► Intake ─► EventLog ─► LogClient ─► consumer ─► ... like a topic
@@ -8,7 +8,7 @@
 //! A source whose `input` is `http` has a log for each of its topics. [`Intake`] checks posted
 //! events with the fields of the source, so that a sender learns at once what is wrong, and appends
 //! them. [`LogBrokers`] makes the client of a broker that exists on this disk only. All code above
-//! it, from the start of a partition to the commit of its offsets, is the code that reads Kafka.
+//! it is the code that reads Kafka, from the start of a partition to the commit of its offsets.
 
 mod client;
 mod intake;
@@ -40,8 +40,9 @@ pub fn open(config: &Config, directory: &Path) -> Result<EventLogs, AppError> {
     Ok(logs)
 }
 
-/// The logs that were read, each with the offset up to which it was; not those that were cut since,
-/// whose offsets are others. `topics` are the names of the topics by number.
+/// The logs that were read, each with the offset up to which it was read. Logs that were truncated
+/// since are left out, because their offsets no longer match. `topics` are the names of the topics
+/// by number.
 pub fn read_up_to<'a>(
     logs: &'a EventLogs,
     topics: &'a [String],

@@ -1,8 +1,8 @@
 //! One source of a consumer group member: its records, its assignments and its errors.
 //!
 //! A [`SourceConsumer`] has the consumer, and a [`SourceReader`] with what a source needs from one
-//! poll to the next. For the length of one poll a [`SourceHandler`] borrows the reader together
-//! with the [`Topology`], and the consumer calls the handler.
+//! poll to the next. For one poll a [`SourceHandler`] borrows the reader and the [`Topology`], and
+//! the consumer calls the handler.
 //!
 //! A record whose schema is not known yet waits in the [queue](super::schema_queue), with all that
 //! follows it in its partition. A record of a partition that was given up after the record was
@@ -38,10 +38,11 @@ use crate::registry::Registry;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
-/// How long the group may take to give this process the partitions of one that has to stop.
+/// How long the group may take to assign to this process the partitions of a process that has to
+/// stop.
 const GIVE_BACK: Duration = Duration::from_secs(10);
 /// Longest part of the time between two polls that counts towards [`GIVE_BACK`]: a frozen process
-/// got no news.
+/// learned nothing in that time.
 const STEP_MAX: Duration = Duration::from_secs(1);
 
 /// One consumer and its source.
@@ -51,19 +52,19 @@ pub struct SourceConsumer {
     brokers: Arc<dyn Brokers>,
     /// The group member.
     pub consumer: Consumer,
-    /// From its records to the engine.
+    /// Takes its records to the engine.
     pub source: SourceReader,
     /// When to recreate the consumer after a fatal error.
     recreate_at: Option<Instant>,
-    /// Another process has taken the `instance`.
+    /// Another process has taken its `instance`.
     fenced: bool,
-    /// It takes the `instance` back, and the group has not answered yet.
+    /// It is taking its `instance` back, and the group has not answered yet.
     returning: bool,
-    /// Another process is where there may be one.
+    /// The contest with another process for what only one may hold.
     contest: Option<Contest>,
     /// When it was last polled.
     polled: Instant,
-    /// Why this process must stop: another one was there first.
+    /// Why this process must stop, because another one was first.
     displaced: Option<String>,
     /// The group has accepted the member at least once.
     ready: bool,
@@ -72,7 +73,7 @@ pub struct SourceConsumer {
     paused: bool,
     /// The log says that it is paused.
     pause_logged: bool,
-    /// Since when the schema queue is behind: it was full and is not empty yet.
+    /// When the schema queue became full, while it is not empty again.
     schemas_behind: Option<Instant>,
 }
 
@@ -143,7 +144,7 @@ impl SourceConsumer {
         }
         if std::mem::take(&mut handler.source.fenced) {
             self.fenced = true;
-            // Who was fenced while it took the `instance` back waits again.
+            // A consumer that was fenced while it took its `instance` back waits again.
             (self.returning, self.contest) = (false, None);
             self.give_up(topology);
             return 0;
@@ -157,7 +158,7 @@ impl SourceConsumer {
     }
 }
 
-/// Why records are gone that were not read, and what helps.
+/// Why unread records are gone, and the remedy.
 fn loss(input: Input) -> &'static str {
     match input {
         Input::Kafka => {
@@ -170,7 +171,7 @@ fn loss(input: Input) -> &'static str {
     }
 }
 
-/// A source that borrows what counts its records for one poll.
+/// A source and the topology that counts its records, borrowed for one poll.
 pub struct SourceHandler<'a> {
     /// The source.
     pub source: &'a mut SourceReader,
@@ -208,7 +209,7 @@ impl SourceHandler<'_> {
         }
     }
 
-    /// Counts a record, whose rows may be decoded already, or queues it.
+    /// Counts a record or queues it; `rows` has its rows if they are decoded already.
     fn admit(&mut self, record: &Record<'_>, rows: Option<Rows<'_>>) {
         let partition = record.in_partition();
         let waits = self.source.queue.has(partition);
@@ -216,7 +217,7 @@ impl SourceHandler<'_> {
             if waits {
                 self.source.records.ask_ahead(record);
             } else {
-                // It holds the others from now on, also where its end was reported.
+                // The partition holds the others back from now on, even if its end was reported.
                 self.on_partition(partition, PartitionEvent::Grown);
             }
             let item = Item::Record(OwnedRecord::of(record));
@@ -229,8 +230,8 @@ impl SourceHandler<'_> {
         self.topology.on_partition(id, what);
     }
 
-    /// The same once the records of the partition that wait for a schema are counted: they came
-    /// before it, and hold the partition until then.
+    /// Applies an event of a partition once its records that wait for a schema are counted: they
+    /// came before the event.
     fn after_queued(&mut self, partition: Partition, what: PartitionEvent) {
         if self.source.queue.has(partition) {
             self.source.queue.push(partition, Item::Event(what));
@@ -262,8 +263,8 @@ impl Handler for SourceHandler<'_> {
         let first = (topic, 0).into();
         let id = self.source.records.partition_id(first);
         let mut joins = self.topology.joins().iter();
-        // Without their outcomes predictions would mature as if those had not happened. So nothing
-        // passes the first partition until it is assigned.
+        // Without their outcomes, predictions would mature as if nothing had happened. So the
+        // watermark waits for the first partition of outcomes until it is assigned.
         let is_outcomes = joins.any(|j| j.outcomes == id.source && j.predictions != id.source);
         if is_outcomes && self.topology.await_partition(id) {
             self.source.unassigned.insert(first, Hold::UntilAssigned);
@@ -276,7 +277,7 @@ impl Handler for SourceHandler<'_> {
         let id = self.source.records.partition_id(partition);
         let offset = self.topology.assign(id);
         if let Some(offset) = offset {
-            // What was restored is stored; what one engine has read since is not.
+            // A restored offset is stored; the offset of one engine that has read since is not.
             let stored = self.source.stored.entry(partition).or_insert(offset);
             if self.topology.may_move() {
                 *stored = offset;
@@ -397,7 +398,8 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn truncated(&mut self, partition: Partition, end: i64) {
-        // Stored at once: a restart must not read on where the log has grown beyond the position.
+        // Stored at once, because the log may grow beyond the position: a restart must not continue
+        // there.
         self.source.begun = true;
         self.on_partition(partition, PartitionEvent::Truncated(end));
     }
@@ -412,8 +414,8 @@ impl Handler for SourceHandler<'_> {
         );
         self.source.assignment_changed = true;
         self.source.stopped.insert(partition, why.to_owned());
-        // It must not hold the watermark of the others back, nor do so again once records that
-        // wait for a schema are counted.
+        // It must not hold the watermark back, even after its records that wait for a schema are
+        // counted.
         self.after_queued(partition, PartitionEvent::LeftOut);
     }
 

@@ -1,35 +1,35 @@
-//! Which of two processes goes on where there may be only one.
+//! Decides which of two processes continues where only one may run.
 //!
 //! A group without a state topic has room for one process, and an `instance` names one process. A
-//! second one is a mistake, or it is about to replace the first: a rolling restart overlaps for a
-//! while. So nothing happens for a grace period, longer than the session after which a dead process
-//! leaves the group. Both processes are not ready during that time. Then the one that started later
-//! stops. If the other does not say when it started, this process stops if they share an
-//! `instance`, but not if they share only a group.
+//! second process is a mistake, or it is about to replace the first, as in a rolling restart. So
+//! neither stops during a grace period, longer than the session after which a dead process leaves
+//! the group. During that time, neither is ready. Then the process that started later stops. If the
+//! start of the other process is unknown, this process stops if they share an `instance`, but not
+//! if they share only a group.
 //!
 //! A process learns that its `instance` is used twice when the broker fences it; the broker fences
 //! the older member. The fenced process takes the name back after the grace period if it started
 //! first. The other is then fenced, finds that it started later, and stops at once. The broker may
 //! also fence a process that is alone, when a network failure loses the answer to its join and it
-//! joins a second time. No other process shows up then, and it takes the name back too.
+//! joins a second time. Then no other process appears, and it also takes the name back.
 
 use std::time::{Duration, Instant};
 
 use crate::kafka::{Peer, ProcessStart};
 
-/// How often the members of the group are asked for.
+/// Time between two requests for the members of the group.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// The same after a question that was not answered, for which the engine has waited.
+/// Time after a request that was not answered, because the engine has waited for it.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
-/// What the grace period has beyond a session.
+/// The grace period minus a session.
 const BEYOND_SESSION: Duration = Duration::from_secs(10);
 
-/// What there may be one of.
+/// What only one process may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// A process of a group without a state topic.
+    /// A group without a state topic.
     Group,
-    /// A process of an `instance`.
+    /// An `instance`.
     Instance,
 }
 
@@ -38,25 +38,26 @@ pub fn grace(session: Duration) -> Duration {
     session + BEYOND_SESSION
 }
 
-/// What a process does about another one.
+/// What this process does about another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Wait: the other may be ending, or must end.
+    /// Wait: the other process may be ending, or must end.
     Wait,
     /// Take the name back.
     Return,
-    /// Stop, because of this process.
+    /// Stop, because of this other process.
     Stop(Peer),
 }
 
-/// Two processes where there may be one.
+/// A contest between processes of which only one may run.
 #[derive(Debug)]
 pub struct Contest {
-    /// What both claim.
+    /// What they all claim.
     pub claim: Claim,
     /// The others, as far as they are known.
     pub others: Vec<Peer>,
-    /// The brokers have answered the last question. Until they do, others may come and go unseen.
+    /// The brokers have answered the last request. Until they do, other processes may come and go
+    /// unseen.
     pub reached: bool,
     grace: Duration,
     since: Instant,
@@ -64,7 +65,7 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// One that begins now, in a group that waits this long for a silent member.
+    /// A contest that begins now, in a group that waits this long for a silent member.
     pub fn new(claim: Claim, session: Duration) -> Contest {
         Contest {
             claim,
@@ -86,7 +87,7 @@ impl Contest {
         due
     }
 
-    /// Takes an answer of the group; says what to do.
+    /// Takes the members that the group names; returns what to do.
     pub fn decide(&mut self, others: Vec<Peer>) -> Decision {
         self.others = others;
         self.reached = true;
@@ -95,13 +96,13 @@ impl Contest {
         decide(self.claim, ours, &self.others, over)
     }
 
-    /// Whether this process never stops: those that share the group do not say when they started.
+    /// Whether the contest cannot be decided: no other process in the group says when it started.
     pub fn is_undecidable(&self) -> bool {
         let unknown = self.others.iter().all(|m| m.start.is_none());
         self.claim == Claim::Group && !self.others.is_empty() && unknown
     }
 
-    /// What is left of the grace period.
+    /// The rest of the grace period.
     pub fn left(&self) -> Duration {
         self.grace.saturating_sub(self.since.elapsed())
     }
@@ -116,12 +117,12 @@ impl Contest {
     }
 }
 
-/// What a process that started at `ours` does; `over`: the grace period is.
+/// What a process that started at `ours` does; `over` says whether the grace period is over.
 fn decide(claim: Claim, ours: ProcessStart, others: &[Peer], over: bool) -> Decision {
     let earlier = others.iter().find(|m| m.start.is_some_and(|s| s < ours));
     let unknown = others.iter().find(|m| m.start.is_none());
     match (claim, earlier, unknown) {
-        // Who took the name back had waited for as long.
+        // The other process had waited for the grace period before it took the name back.
         (Claim::Instance, Some(first), _) => Decision::Stop(first.clone()),
         (Claim::Instance, None, Some(other)) if over => Decision::Stop(other.clone()),
         (Claim::Instance, None, None) if over => Decision::Return,
@@ -147,7 +148,7 @@ mod tests {
         for (a, b) in [
             (start(5, 1), start(9, 0)),
             (start(5, 1), start(5, 2)),
-            // A clock ten years ahead is later for both.
+            // A clock ten years ahead makes a start later for both.
             (start(5, 1), start(300_000_000_000, 1)),
         ] {
             for claim in [Claim::Group, Claim::Instance] {
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(of(Claim::Instance, early, None), Decision::Wait);
         let back = of(Claim::Instance, late, Some(early));
         assert_eq!(back, Decision::Stop(member(Some(early))));
-        // Who took the name may not have committed anything yet, or may be gone.
+        // The process that took the name may not have committed yet, or may be gone.
         assert_eq!(decide(Claim::Instance, early, &[], false), Decision::Wait);
         assert_eq!(decide(Claim::Instance, early, &[], true), Decision::Return);
     }

@@ -1,15 +1,15 @@
 //! Decodes a batch of records on several threads.
 //!
-//! Decoding is most of the work of a record, and depends on the record alone. So the threads divide
+//! Decoding is most of the work for a record, and depends only on the record. So the threads divide
 //! a batch into chunks. Each thread, the engine's included, claims the next chunk and decodes it
-//! with its own decoder. The engine's thread counts the records in their order, from the first
-//! chunk on, while the others decode ahead; where the next chunk is not decoded it decodes one
-//! itself, and it waits only where all are claimed. So counts and their order are the same as with
-//! one thread, for one partition and for many. No record is in flight between two batches:
-//! rebalances and stops see the same state as with one thread.
+//! with its own decoder. The engine's thread counts the records in order while the others decode
+//! ahead. If the next chunk is not decoded, it decodes a chunk itself; it waits only if all are
+//! claimed. So counts and their order are the same as with one thread, for one partition and for
+//! many. No record is in flight between two batches: rebalances and stops see the same state as
+//! with one thread.
 //!
 //! A record whose schema a thread does not know is left to the engine's thread, which asks the
-//! registry. So are large records, and what does not fit into the memory that a thread may take.
+//! registry. The same holds for large records, and for records that exceed the memory of a thread.
 
 use super::decoded::Decoded;
 use crate::app::error::AppError;
@@ -22,8 +22,8 @@ use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Records in a chunk: enough that claiming one costs nothing, few enough that nobody waits long
-/// for the last.
+/// Records in a chunk: enough that claiming one costs nothing, few enough that the wait for the
+/// last is short.
 const CHUNK: usize = 32;
 /// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 4 * CHUNK;
@@ -31,7 +31,7 @@ const SHARED_MIN: usize = 4 * CHUNK;
 /// The decoders of one source, one for each thread. See the module.
 pub struct DecodeThreads {
     pool: Arc<ThreadPool>,
-    /// The first is that of the engine's thread.
+    /// The first belongs to the engine's thread.
     lanes: Vec<Lane>,
     /// Buffers of earlier batches.
     spare: Vec<Decoded>,
@@ -40,7 +40,7 @@ pub struct DecodeThreads {
 /// What one thread decodes with.
 struct Lane {
     decoder: SourceDecoder,
-    /// What it has decoded of the current batch, in bytes.
+    /// Size of the rows that it has decoded of the current batch.
     bytes: usize,
 }
 
@@ -50,12 +50,12 @@ struct Batch<'a> {
     spare: Mutex<Vec<Decoded>>,
     /// Number of the next chunk that nobody has claimed.
     next: AtomicUsize,
-    /// By chunk.
+    /// The decoded rows, by chunk.
     decoded: Vec<OnceLock<Decoded>>,
 }
 
-/// A chunk that a thread decodes. When this is dropped the engine's thread may read it, after a
-/// panic too: what is missing then is left to that thread.
+/// A chunk that a thread decodes. When this is dropped, even by a panic, the engine's thread may
+/// read the chunk; it decodes what is missing itself.
 struct Claim<'a> {
     decoded: Decoded,
     done: &'a OnceLock<Decoded>,
@@ -79,8 +79,8 @@ struct Bytes<'a> {
 }
 
 impl DecodeThreads {
-    /// Decoders for threads of the pool, each made by `decoder`; `None` where the engine's thread
-    /// decodes alone, as it does where records need headers.
+    /// Decoders for threads of the pool, each made by `decoder`; `None` if the engine's thread
+    /// decodes alone, as it does if records need headers.
     pub fn new(
         pool: &Pool,
         decoder: impl Fn() -> Result<SourceDecoder, AppError>,
@@ -105,8 +105,8 @@ impl DecodeThreads {
         }))
     }
 
-    /// Calls `take` with each record of a batch, in order, and with its rows where threads share
-    /// the batch. `learned` are schemas that the decoders do not know yet.
+    /// Calls `take` with each record of a batch, in order, and with its rows if threads share the
+    /// batch. `learned` has schemas that the decoders do not know yet.
     pub fn each<'a>(
         &mut self,
         learned: &[(Needed, SchemaText)],
@@ -208,8 +208,8 @@ impl Drop for Claim<'_> {
 }
 
 impl Rows<'_> {
-    /// Calls `each` with each row, and answers their number; `None` where the caller is to decode
-    /// the record.
+    /// Calls `each` with each row and returns their number; `None` if the caller must decode the
+    /// record.
     pub(super) fn each(
         self,
         each: impl FnMut(usize, &mut Result<Content<'_>, Rejection>),
@@ -311,7 +311,8 @@ windows = ["1m"]
         (0..n).map(one).collect()
     }
 
-    /// All that was counted and found of these records, read in batches on so many threads.
+    /// Everything that was counted and found, after reading these records in batches on this many
+    /// threads.
     fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
         let config = kafka_config(CONFIG);
         let pool = Pool::start(threads).expect("threads");
@@ -377,7 +378,7 @@ windows = ["1m"]
         };
         let batch = vec![record; 32 * CHUNK];
         let held = |threads: &DecodeThreads| threads.spare.iter().map(Decoded::held).sum();
-        // A thread fills some buffers, and others with the next batch.
+        // A thread fills some buffers, and other ones in the next batch.
         for _ in 0..8 {
             let (mut shared, mut left) = (0, 0);
             let count = |_: &Record<'_>, rows: Option<Rows<'_>>| match rows

@@ -1,8 +1,8 @@
 //! Records that were decoded before they are counted.
 //!
 //! A decoded event borrows from the buffers of its decoder, which the next record overwrites.
-//! [`Decoded`] keeps the contents of many records, in order: what they borrow is copied one after
-//! the other into three buffers, which are used again. What comes out is what went in, to the bit.
+//! [`Decoded`] keeps the contents of many records, in order: the borrowed data is copied into three
+//! reusable buffers. Contents are returned exactly as they were, to the bit.
 
 use crate::collect::{Event, OutcomeRecord};
 use crate::decode::{Content, Rejection};
@@ -11,13 +11,13 @@ use crate::stats::view::{Outcome, Prediction};
 use crate::stats::weight::Weight;
 use std::ops::Range;
 
-/// Bytes of a buffer that is kept. Larger ones come from records with large ids or vectors.
+/// Most bytes of a buffer that is kept. Larger buffers come from records with large ids or vectors.
 const KEPT: usize = 1 << 16;
 
 /// The contents of some records, in order. See the module.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
-    /// Of each record its rows; `None` where it is left to the caller.
+    /// The rows of each record; `None` if the record is left to the caller.
     records: Vec<Option<Range<usize>>>,
     rows: Vec<Row>,
     text: String,
@@ -139,9 +139,9 @@ impl Decoded {
         start..self.ids.len()
     }
 
-    /// Calls `take` with each row of a record, in order, and answers their number; `None` where the
-    /// record is left to the caller. Events and outcomes do not say when they arrived: the caller
-    /// knows.
+    /// Calls `take` with each row of a record, in order, and returns their number; `None` if the
+    /// record is left to the caller. Arrival times of events and outcomes are missing: the caller
+    /// knows them.
     pub fn rows(
         &self,
         record: usize,

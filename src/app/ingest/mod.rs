@@ -8,10 +8,10 @@
 //! ```
 //!
 //! [`record::dispatch`] is the only way in: every decoded record passes it, whichever input it came
-//! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
-//! there are [`decode_threads`], they decode ahead of it in a batch of a consumer.
-//! [`consumer`] adds what a member of a consumer group needs: assignments, records that wait for a
-//! schema, and errors. [`models`] names the model of an event that no configured model takes.
+//! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike;
+//! [`decode_threads`], if any, decode ahead of it in a batch of a consumer. [`consumer`] adds what
+//! a member of a consumer group needs: assignments, records that wait for a schema, and errors.
+//! [`models`] names the model of an event that no configured model takes.
 
 pub mod consumer;
 pub mod contest;
@@ -31,7 +31,7 @@ pub(super) fn config(text: &str) -> crate::config::Config {
     crate::config::Config::parse(text, "test", &outside).expect("valid")
 }
 
-/// The same of a text that lacks the brokers.
+/// The configuration in a text that lacks the brokers, for tests.
 #[cfg(test)]
 fn kafka_config(text: &str) -> crate::config::Config {
     let brokers = "version = 1\n[kafka]\nbrokers = \"localhost:1\"\ngroup = \"g\"\n";

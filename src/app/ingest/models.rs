@@ -1,4 +1,4 @@
-//! The names of the configured models, for what is said of an event of another one.
+//! The names of the configured models, for messages about events of unknown models.
 
 use crate::collect::Reason;
 use crate::config::value::nearest;
@@ -13,11 +13,11 @@ const SHOWN: usize = 80;
 /// models that are not watched.
 const COMPARED_MAX: usize = 100;
 
-/// See the module.
+/// The names of the configured models, and hints for unknown ones.
 #[derive(Debug, Default)]
 pub struct Models {
     names: Vec<String>,
-    /// By the name of an event, the words about the one that may be meant.
+    /// By unknown name, the hint at the configured name that may be meant.
     meant: BTreeMap<String, String>,
 }
 
@@ -30,8 +30,8 @@ impl Models {
         }
     }
 
-    /// The rejection, with the name of the model and the one that may be meant, if it is of an
-    /// event whose model is not configured.
+    /// Adds to the rejection of an event of an unknown model the name of that model, and of the one
+    /// that may be meant.
     pub fn name(
         &mut self,
         mut rejection: Rejection,

@@ -52,8 +52,8 @@ pub struct RecordReader {
     pub stats: Option<ReplayStats>,
     /// By topic the last record that was rejected.
     pub last_rejections: Vec<Option<Arc<LastRejection>>>,
-    /// The latest that what is read now can have arrived; `None` in a replay, whose records say it
-    /// alone.
+    /// The latest possible arrival of records that are read now; `None` in a replay, where only the
+    /// timestamps of the records give it.
     pub reading_ms: Option<i64>,
 }
 
@@ -78,7 +78,7 @@ impl RecordReader {
         })
     }
 
-    /// Names of its topics.
+    /// Names of the topics of the source.
     pub fn topics(&self) -> &[String] {
         &self.topics
     }
@@ -89,7 +89,7 @@ impl RecordReader {
         name.map_or("", String::as_str)
     }
 
-    /// Names and numbers of its topics.
+    /// Names of the topics of the source, and their numbers over all sources.
     pub fn numbered(&self) -> impl Iterator<Item = (&str, u16)> {
         self.topics.iter().map(String::as_str).zip(self.base..)
     }
@@ -106,7 +106,7 @@ impl RecordReader {
         known.then_some((topic, id.partition).into())
     }
 
-    /// Asks for the schema of a record that waits behind others.
+    /// Requests the schema of a record that waits behind others.
     pub fn ask_ahead(&self, record: &Record<'_>) {
         if let Some(registry) = &self.registry
             && let Some(needed) = self.decoder.lacks(record.topic, record.payload)
@@ -115,12 +115,13 @@ impl RecordReader {
         }
     }
 
-    /// Counts a record where its partition is counted, unless its schema is still being fetched.
+    /// Counts a record in `sink`, which counts its partition, unless its schema is still being
+    /// fetched.
     pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Reading {
         self.read_at(sink, record, None)
     }
 
-    /// The same, but waits for the schema of the record, at most so long.
+    /// Counts a record in `sink`; waits for its schema, at most this long.
     pub fn read_within(
         &mut self,
         sink: &mut impl RecordSink,
@@ -143,7 +144,8 @@ impl RecordReader {
         Ok(())
     }
 
-    /// The same of a record whose rows may be decoded already, as those of a shared batch are.
+    /// Counts a record in `sink`, unless its schema is still being fetched. `decoded` has its rows
+    /// if threads have decoded them.
     pub fn read_at(
         &mut self,
         sink: &mut (impl RecordSink + ?Sized),
@@ -209,8 +211,8 @@ impl RecordReader {
         Reading::Done
     }
 
-    /// When a record arrived: at its timestamp, which a producer's clock may have set, and no later
-    /// than now.
+    /// When a record arrived: at its timestamp, but no later than now, because a producer's clock
+    /// may have set it.
     #[inline]
     fn arrival_ms(&self, record: &Record<'_>) -> Option<i64> {
         // A timestamp of 0 is not a real one.
@@ -247,7 +249,7 @@ impl RecordReader {
     }
 }
 
-/// How a record, or a row of it, ended.
+/// What became of a record, or of a row of it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordResult {
     /// The engine has counted it.
@@ -260,8 +262,8 @@ pub enum RecordResult {
     Rejected(Rejection),
 }
 
-/// Hands one decoded record, or one row of it, to what counts its partition. Where it was read
-/// live, it arrived no later than the caller says.
+/// Hands one decoded record, or one row of it, to `sink`, which counts its partition. `arrival_ms`
+/// is when it arrived, if known.
 #[inline]
 pub fn dispatch(
     sink: &mut (impl RecordSink + ?Sized),
@@ -294,8 +296,8 @@ pub fn dispatch(
     }
 }
 
-/// Logs a good record that a cap refused: its topic, partition and offset, or the path, 0 and the
-/// line of one in a file; and its model and version.
+/// Logs a valid record that a cap refused, with model and version. Its place is topic, partition
+/// and offset; for a file: path, 0 and line.
 #[cold]
 pub fn refused(
     cap: Refusal,
@@ -355,15 +357,15 @@ pub fn decoder_of(source: &SourceOptions) -> Result<SourceDecoder, AppError> {
     decoder.map_err(|error| source_error(source, &error))
 }
 
-/// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means that
-/// it will never be decoded.
+/// Learns the schemas that a record needs, if any, and passes each to `each`. An error means that
+/// the record can never be decoded.
 pub fn prepare(
     decoder: &mut SourceDecoder,
     (topic, payload): (u16, &[u8]),
     registry: Option<&Registry>,
     mut each: impl FnMut(Needed, &SchemaText),
 ) -> Result<Reading, Rejection> {
-    // One of events, and one of outcomes.
+    // One for events, and one for outcomes.
     while let Some(needed) = decoder.lacks(topic, payload) {
         let Some(schema) = schema(registry, needed.id)? else {
             return Ok(Reading::AwaitingSchema);
@@ -374,7 +376,7 @@ pub fn prepare(
     Ok(Reading::Done)
 }
 
-/// What decoding reads of a record.
+/// The parts of a record that decoding reads.
 fn raw<'a>(record: &'a Record<'_>) -> Raw<'a> {
     Raw {
         payload: record.payload,

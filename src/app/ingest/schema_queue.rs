@@ -1,12 +1,12 @@
 //! Records whose schema is not known yet, in order, until it is.
 //!
 //! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of
-//! a partition says that every record before it is counted. Everything that follows such a record
-//! in its partition therefore waits behind it, while other partitions continue. When the queue
-//! holds more than [`SCHEMA_QUEUE_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024
-//! records that was already fetched still comes on top. Nothing of the queue is in a snapshot.
-//! Positions lie before the first waiting record, so all of them are read again after a stop, a
-//! crash or a rebalance.
+//! a partition says that every record before it is counted. So everything after such a record in
+//! its partition waits behind it, while other partitions continue. When the queue holds more than
+//! [`SCHEMA_QUEUE_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024 records that
+//! was already fetched still comes on top. Nothing of the queue is in a snapshot. Positions lie
+//! before the first waiting record, so all of them are read again after a stop, a crash or a
+//! rebalance.
 
 use crate::config::bounds::SCHEMA_QUEUE_BYTES_MAX;
 use crate::kafka::{OwnedRecord, Partition};
@@ -22,7 +22,7 @@ pub enum Reading {
     AwaitingSchema,
 }
 
-/// Memory of an item besides its bytes.
+/// Memory of an item in addition to its bytes.
 const ITEM_BYTES: usize = 128;
 
 /// What waits in the queue.
@@ -30,7 +30,7 @@ const ITEM_BYTES: usize = 128;
 pub enum Item {
     /// A record.
     Record(OwnedRecord),
-    /// What happened to the partition after these records.
+    /// What happened to the partition after the records before this item.
     Event(PartitionEvent),
 }
 
@@ -58,8 +58,8 @@ impl SchemaQueue {
         !self.queues.is_empty() && self.queues.contains_key(&partition)
     }
 
-    /// Appends an item to the queue of its partition. If more records follow a queued end, the end
-    /// is removed: other partitions would otherwise pass the records that wait behind it.
+    /// Appends an item to the queue of its partition. A record that follows a queued end removes
+    /// that end: otherwise the watermark would pass the records that wait behind it.
     pub fn push(&mut self, partition: Partition, item: Item) {
         let outdated = |last: &Item| match (&item, last) {
             (Item::Record(_), Item::Event(last)) => !matches!(last, PartitionEvent::Rewound(_)),

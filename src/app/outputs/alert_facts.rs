@@ -1,4 +1,4 @@
-//! The alerts as people see them: one for each group of streams, also those that do not fire.
+//! The alerts as people see them: one for each group of streams, including those that do not fire.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! What people ask about alerts: silences, acknowledgements, ends and deployments.
+//! Requests of people about alerts: silences, acknowledgements, ends and deployments.
 //!
-//! Requests come on the threads of HTTP. Silences and acknowledgements are written to the journal
-//! there. An end or a deployment changes what the engine judges, so the engine's thread does it,
-//! between two ticks.
+//! Requests arrive on the threads of HTTP, which write silences and acknowledgements to the
+//! journal. An end or a deployment changes what the engine judges, so the engine's thread executes
+//! it, between two ticks.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +19,21 @@ use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
 use crate::telemetry::facts::AlertFacts;
 
-/// Something that the engine's thread does for a person.
+/// An order of a person, which the engine's thread executes.
 pub struct Order {
     /// What to do.
     pub act: Act,
-    /// Receives the number of streams, 0 where nothing has this name; `None` where this process
-    /// does not judge.
+    /// Receives the number of streams, 0 if nothing has this name; `None` if this process does not
+    /// judge.
     pub reply: SyncSender<Option<usize>>,
-    /// Set by the first of two: the engine that answers, or who asked and waits no longer.
+    /// Set by whichever comes first: the engine when it answers, or the requester when it stops
+    /// waiting.
     settled: Arc<AtomicBool>,
 }
 
 impl Order {
-    /// Answers who asked. Returns the deployment that was marked for someone who does not wait any
-    /// more, so that nobody else writes it down.
+    /// Sends the result to the requester. If the requester no longer waits, returns the deployment
+    /// that was marked, so that the engine's thread writes it down.
     pub fn answer(self, result: Option<usize>) -> Option<Deployment> {
         let waits =
             !self.settled.swap(true, Ordering::AcqRel) && self.reply.try_send(result).is_ok();
@@ -44,7 +45,7 @@ impl Order {
     }
 }
 
-/// What the engine's thread does.
+/// What the engine's thread is to do.
 pub enum Act {
     /// Ends the alert; from now on it rests on new data only.
     Close {
@@ -53,7 +54,7 @@ pub enum Act {
         /// Who closed it, and why.
         why: String,
     },
-    /// Lets the alerts of a model, or of one version of it, rest on new data only.
+    /// From now on, the alerts of a model, or of one version of it, rest on new data only.
     Deploy(Deployment),
 }
 
@@ -61,14 +62,14 @@ pub enum Act {
 /// client.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a process answers that only counts or stands by.
+/// The answer of a process that only counts or stands by.
 const ANOTHER_JUDGES: &str = "another process judges; ask that one";
 
 /// Handles requests about alerts on the threads of HTTP.
 struct Requests {
     control: AlertControl,
     orders: Mutex<Sender<Order>>,
-    /// The models as they were at the start: no reload adds one, or a view.
+    /// The models as they were at the start: a reload adds no model and no view.
     plan: Plan,
     /// Weak, because the published state would otherwise own itself.
     published: Weak<Published>,
@@ -96,7 +97,7 @@ pub fn accept_requests(
 
 impl Requests {
     fn handle(&self, asked: AlertRequest) -> AlertResponse {
-        // What is written down here reaches nobody who sends alerts.
+        // What this process writes down does not reach the process that sends alerts.
         if self.another_judges() {
             return AlertResponse::Unavailable(ANOTHER_JUDGES);
         }
@@ -198,7 +199,7 @@ impl Requests {
     }
 }
 
-/// Lets the engine's thread do something, and waits for it.
+/// Sends an order to the engine's thread and waits for the result.
 fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResponse {
     let (reply, result) = sync_channel(1);
     let orders = orders.lock();
@@ -213,7 +214,7 @@ fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResp
         return AlertResponse::Unavailable("the engine has stopped");
     }
     let answer = match result.recv_timeout(within) {
-        // The engine answers just now.
+        // The engine is just answering.
         Err(RecvTimeoutError::Timeout) if settled.swap(true, Ordering::AcqRel) => {
             result.recv().map_err(|_| RecvTimeoutError::Disconnected)
         }
@@ -276,7 +277,7 @@ mod tests {
         std::thread::scope(|scope| {
             let asks = scope.spawn(|| order(&sender, deploy(), Duration::from_millis(50)));
             let asked = orders.recv().expect("an order");
-            // The engine is between the two halves of its answer.
+            // The engine has set the flag and not yet sent its answer.
             assert!(!asked.settled.swap(true, Ordering::AcqRel));
             std::thread::sleep(Duration::from_millis(200));
             asked.reply.try_send(Some(2)).expect("somebody waits");

@@ -1,9 +1,9 @@
 //! Sends notifications of alerts: connects the engine with [`crate::notify`].
 //!
-//! This runs on the engine's thread and never waits. After each tick the changes become
+//! It runs on the engine's thread and never waits. After each tick the changes become
 //! notifications. Once a second the firing alerts are [compared](comparison) with the sent
-//! notifications. Where streams move between processes, the state of a notification
-//! [moves](handover) with its stream.
+//! notifications. If streams move between processes, the state of a notification [moves](handover)
+//! with its stream.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -42,20 +42,21 @@ const REGROUPED: &str = "alerts are now grouped differently";
 pub struct AlertDispatcher {
     notifier: Notifier,
     options: NotifyOptions,
-    /// The brokers of sinks that are topics.
+    /// Options of the brokers for sinks that are topics.
     kafka: Option<KafkaOptions>,
     groups: AlertGroups,
-    /// The streams of a model may be in several processes, so that each has an alert of its own.
+    /// The streams of a model may be in several processes, so each stream has its own alert.
     divided: bool,
-    /// Why alerts end that someone closed, by fingerprint.
+    /// By fingerprint, why somebody closed an alert.
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
     compared: Instant,
     /// Whether it had caught up at the last call.
     caught_up: bool,
-    /// How long what does not fire could have been seen.
+    /// Measures how long an alert that does not fire could have been seen.
     reading: ReadingClock,
-    /// When sinks were last offered what fires; none after the start and a change of sinks.
+    /// When the sinks were last offered what fires; `None` after the start and after a change of
+    /// sinks.
     offered: Option<Instant>,
 }
 
@@ -69,7 +70,7 @@ impl AlertDispatcher {
         published: &Arc<Published>,
     ) -> Result<AlertDispatcher, AppError> {
         let (moving, divided) = (engine.may_move(), engine.divides_models());
-        // The seed of the jitter only has to differ between processes.
+        // The seed of the jitter need only differ between processes.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         let notifier = Notifier::start(
@@ -84,8 +85,8 @@ impl AlertDispatcher {
         }
         let (sender, orders) = channel();
         accept_requests(&notifier.control(), engine.plan(), sender, published);
-        // Without the streams that fire already, the first one that changes would be all of its
-        // alert.
+        // Without the streams that already fire, an alert would consist of only the first stream
+        // that changes.
         let mut groups = AlertGroups::new(group_by(&options, divided));
         let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
         groups.sync(engine.reports().map(Arc::as_ref), notified);
@@ -138,7 +139,7 @@ impl AlertDispatcher {
     }
 
     /// Sends the notifications of these changes and, once a second, those that are missing. Returns
-    /// whether someone changed what alerts rest on, so that it should be saved.
+    /// whether somebody changed what alerts rest on, so that it must be saved.
     pub fn dispatch(
         &mut self,
         changes: &[Change],
@@ -148,7 +149,7 @@ impl AlertDispatcher {
         let now_ms = clock::now_ms();
         let left = self.follow_migrations(engine);
         let caught_up = caught_up(engine, published, (now_ms, self.options.max_age_ms));
-        // What was judged since the last call may be the end of a backlog.
+        // The changes since the last call may be the end of a backlog.
         let kept_up = std::mem::replace(&mut self.caught_up, caught_up) && caught_up;
         let lookup = Lookup::of(engine, published);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
@@ -169,7 +170,8 @@ impl AlertDispatcher {
         if due || stepped {
             publish_alerts(engine, &self.groups, published);
         }
-        // After the comparison: it would forget the alert that ends before its change is notified.
+        // After the comparison, which would otherwise forget a closed alert before its end is
+        // notified.
         let saves = self.execute_orders(engine);
         let sinks = self.notifier.sinks();
         published.update(|facts| facts.sinks = sinks);
@@ -182,7 +184,7 @@ impl AlertDispatcher {
         saves
     }
 
-    /// Sends what the change of a stream's alert means to the alert of its group.
+    /// Sends a notification if the change of a stream's alert changes the alert of its group.
     fn notify_change(
         &mut self,
         change: &Change,
@@ -211,14 +213,15 @@ impl AlertDispatcher {
             }
             GroupChange::Fires | GroupChange::Joined => {
                 let fingerprint = id.fingerprint();
-                // It does not end any more as one that somebody closed.
+                // If it ends later, nobody has closed it.
                 self.closing.remove(&fingerprint);
-                // News of long ago waits until all is read; what still fires then is sent. Where
-                // outcomes come late all are as old as these may be.
+                // Old news waits until all is read; what still fires then is sent. The age does not
+                // count the time that outcomes may take.
                 let age_ms = now_ms.saturating_sub(change.at_ms + maturity_ms(facts));
                 let old = !kept_up && age_ms > self.options.max_age_ms;
                 let joined = group_change == GroupChange::Joined;
-                // Thousands may join at once, and a notification looks at all streams of its alert.
+                // Thousands of streams may join at once, and building a notification looks at all
+                // streams of its alert.
                 let severity = self.groups.get(&id).map_or(to.severity, |g| g.severity);
                 let labels = change.stream.labels(to.severity);
                 let of = (severity, &labels);
@@ -234,8 +237,8 @@ impl AlertDispatcher {
         }
     }
 
-    /// The notification of an alert that fires. `known` is what was known of a stream at its
-    /// change, at `at_ms`.
+    /// The notification of an alert that fires. `known` has the stream that changed at `at_ms`,
+    /// with its facts at that time.
     fn firing(
         &self,
         id: &GroupId,
@@ -321,7 +324,7 @@ fn publish_alerts(engine: &Topology, groups: &AlertGroups, published: &Published
     published.update(|facts| facts.alerts = alerts);
 }
 
-/// How long after its predictions a stream is judged.
+/// How long after its predictions a stream is judged, in ms.
 fn maturity_ms(facts: &Facts) -> i64 {
     let detector = facts
         .evidence
@@ -330,7 +333,7 @@ fn maturity_ms(facts: &Facts) -> i64 {
     detector.map_or(0, |d| d.maturity_ms)
 }
 
-/// By what alerts are told apart.
+/// The labels by which streams are grouped into alerts.
 fn group_by(options: &NotifyOptions, divided: bool) -> GroupBy {
     if divided {
         GroupBy::STREAM
@@ -339,10 +342,10 @@ fn group_by(options: &NotifyOptions, divided: bool) -> GroupBy {
     }
 }
 
-/// The changes of streams that did not leave, in order of time; at one moment alerts begin before
-/// others end, so that an alert that passes from one stream to another does not end.
+/// The changes of streams that did not leave, in order of time. At the same time, starts come
+/// before ends, so that an alert that passes from one stream to another does not end.
 fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
-    // A rebalance may take many streams, and their changes are as many.
+    // A rebalance may revoke many streams, with as many changes.
     let left: HashSet<&StreamId> = left.iter().collect();
     let ours = changes.iter().filter(|c| !left.contains(&c.stream));
     let mut ours: Vec<&Change> = ours.collect();

@@ -1,6 +1,6 @@
 //! The audit log: one file per change of an alert, in `records/` beside the snapshots.
 //!
-//! A separate thread encodes and writes the entries: evaluations as JSON and sums as text take
+//! A separate thread encodes and writes the entries: encoding evaluations and sums takes
 //! milliseconds, and a disk may take longer. The engine's thread hands over data that it has
 //! anyway. While [`WAITING_BYTES_MAX`] bytes wait, further entries are dropped, counted and logged.
 //! Files are written under a temporary name, synced and renamed, so each is whole. The configured
@@ -89,7 +89,7 @@ impl AuditLog {
         })
     }
 
-    /// Queues the changes of alerts among these; never waits.
+    /// Queues those of these changes that are changes of alerts; never waits.
     pub fn write(
         &self,
         changes: &[Change],
@@ -176,8 +176,8 @@ fn key_of(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
-/// The fingerprint of a key of a record or of a notification, which also has a start, and when it
-/// was.
+/// The fingerprint in the key of a record, or of a notification, whose key also has a start; and
+/// the time of the change.
 fn parts(key: &str) -> Option<(&str, i64)> {
     let (fingerprint, rest) = key.split_once('-')?;
     let times = rest.rsplit_once('-')?.0;
@@ -185,7 +185,8 @@ fn parts(key: &str) -> Option<(&str, i64)> {
     Some((fingerprint, times.parse().ok().or_else(last)?))
 }
 
-/// The record with one of these keys, or else the newest of one of these fingerprints of streams.
+/// The record with one of these keys, or else the newest record of a stream with one of these
+/// fingerprints.
 pub fn newest<'f>(files: &'f [PathBuf], wanted: &[String]) -> Option<&'f PathBuf> {
     let keys = files.iter().filter_map(|f| Some((key_of(f)?, f)));
     let exact = keys
@@ -227,7 +228,7 @@ pub fn newest_of_group(files: &[PathBuf], wanted: &str) -> Option<PathBuf> {
     files.into_iter().find(is_of).cloned()
 }
 
-/// All ways in which alerts may be told apart.
+/// All ways to group streams into alerts.
 fn groupings() -> impl Iterator<Item = GroupBy> {
     (0..8).map(|i| GroupBy {
         version: i & 1 != 0,
@@ -236,21 +237,21 @@ fn groupings() -> impl Iterator<Item = GroupBy> {
     })
 }
 
-/// The text of the record with one of these keys, found by the name of its file. Keys come from
-/// outside.
+/// The text of the record with one of these keys, found by the name of its file. Keys are untrusted
+/// input.
 fn named(folder: &Path, wanted: &[String]) -> Option<String> {
     let keys = wanted.iter().filter(|key| parts(key).is_some());
     let mut files = keys.filter_map(|key| {
         let name = format!("{key}.json");
-        // Of a path with folders in it this is only the last part.
+        // A key with folders in it would have another file name.
         let is_file = Path::new(&name).file_name() == Some(OsStr::new(&name));
         is_file.then(|| folder.join(name))
     });
     files.find_map(|file| fs::read_to_string(file).ok())
 }
 
-/// The text of the record with one of these keys, or else of the newest of one of these
-/// fingerprints of streams. Lists the folder only for the latter.
+/// The text of the record with one of these keys, or else of the newest record of a stream with one
+/// of these fingerprints. Lists the folder only in the second case.
 fn text(folder: &Path, wanted: &[String]) -> Option<String> {
     named(folder, wanted).or_else(|| {
         let files = list(folder).ok()?;
@@ -258,8 +259,8 @@ fn text(folder: &Path, wanted: &[String]) -> Option<String> {
     })
 }
 
-/// Explains the change with one of these keys, or the newest of one of these fingerprints of
-/// streams, by its record in the folder of a state directory.
+/// Explains the change with one of these keys, or else the newest change of a stream with one of
+/// these fingerprints, from its record in the state directory.
 pub fn explanation(directory: &Path, wanted: &[String]) -> Option<Explanation> {
     let text = text(&directory.join(FOLDER), wanted)?;
     let record = Record::read(&text).ok()?;
@@ -280,7 +281,8 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     oldest_first(fs::read_dir(folder)?)
 }
 
-/// The paths of these entries, the oldest file first. One that was removed meanwhile is left out.
+/// The paths of these entries, the oldest file first. Files that were removed meanwhile are left
+/// out.
 fn oldest_first(
     entries: impl Iterator<Item = io::Result<fs::DirEntry>>,
 ) -> io::Result<Vec<PathBuf>> {
@@ -347,7 +349,7 @@ mod tests {
         assert_eq!(waiting, queued[0].bytes + queued[1].bytes);
         let own = waiting - 2 * CHANGE_BYTES;
         assert!((100_000..200_000).contains(&own), "{own}");
-        // There is room for the change, and none for its offset.
+        // There is room for the change, but not for its offset.
         let room = WAITING_BYTES_MAX - CHANGE_BYTES;
         for (n, lost) in [(0, 0), (1, 1)] {
             log.waiting.store(room, Ordering::Relaxed);

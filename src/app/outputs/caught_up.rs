@@ -1,11 +1,12 @@
-//! Decides whether alerts are based on recent data. Old changes wait until they are, and an alert
-//! that does not fire is not ended before all partitions are read.
+//! Decides whether alerts are based on recent data. If not, old changes wait, and no alert ends for
+//! not firing before all partitions are read.
 
 use crate::app::cluster::topology::Topology;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{PartitionFacts, Role};
 
-/// Whether what is read, and on a judge also judged, is at most this old, or nothing is left.
+/// Whether what is read, and on a judge also judged, is at most this old, or nothing is left to
+/// judge.
 pub fn caught_up(
     engine: &Topology,
     published: &Published,
@@ -14,15 +15,15 @@ pub fn caught_up(
     if let Role::Judge(judge) = engine.role() {
         let judged_ms = engine.judged_ms();
         let recent = judged_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
-        // Event time may trail for good, as that of scores that are delivered once a day.
+        // Event time may always trail, for example if scores are delivered once a day.
         let is_near = judge.lag_ms.is_some_and(|ms| ms <= max_age_ms);
         return recent || (is_near && !judge.backlog);
     }
     are_recent(&published.facts().partitions, max_age_ms)
 }
 
-/// Whether a partition is not read, or not counted by a worker, so that alerts which do not fire
-/// may do so in what it holds.
+/// Whether a partition is not read, or not counted by a worker, so that its unread records may make
+/// an alert fire.
 fn lacks_some(engine: &Topology, published: &Published) -> bool {
     match engine.role() {
         Role::Judge(judge) => {
@@ -38,12 +39,13 @@ fn lacks_some(engine: &Topology, published: &Published) -> bool {
 #[derive(Debug, Default)]
 pub struct ReadingClock {
     ms: i64,
-    /// When all was read last, by a clock that does not step.
+    /// When all was last read, by a clock that does not step; `None` if not all was read at the
+    /// last call.
     read_ms: Option<i64>,
 }
 
 impl ReadingClock {
-    /// Follows the engine, which has `caught_up` by now.
+    /// Advances the clock to `steady_ms` if the engine has caught up and reads all partitions.
     pub fn follow(
         &mut self,
         engine: &Topology,
@@ -60,16 +62,15 @@ impl ReadingClock {
         self.read_ms = reads_all.then_some(steady_ms);
     }
 
-    /// What it says, in ms.
+    /// The time of this clock, in ms.
     pub fn ms(&self) -> i64 {
         self.ms
     }
 }
 
-/// Whether what is read of the partitions is at most this old. One that nothing can be read of has
-/// no part in that, however much it lags: verdicts, and so notifications, go on without it. One
-/// that this user may not read has: verdicts wait for it, and once it may be read they are of long
-/// ago.
+/// Whether what is read of the partitions is at most this old. Unread partitions do not count,
+/// however much they lag: verdicts and notifications continue without them. Partitions that this
+/// user may not read do count: verdicts wait for them, and are old once they may be read.
 fn are_recent(partitions: &[PartitionFacts], max_age_ms: i64) -> bool {
     let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
     !partitions.is_empty() && partitions.iter().all(|p| p.unread || recent(p))
@@ -98,12 +99,12 @@ mod tests {
         };
         assert_eq!(follow(1_000, &[false, false], true), 0);
         assert_eq!(follow(2_000, &[false, false], true), 1_000);
-        // One is suspended: what is read of the other goes on.
+        // One partition is suspended; reading of the other continues.
         assert_eq!(follow(3_000, &[false, true], true), 1_000);
         assert_eq!(follow(900_000, &[false, true], true), 1_000);
         assert_eq!(follow(901_000, &[false, false], true), 1_000);
         assert_eq!(follow(902_000, &[false, false], true), 2_000);
-        // Behind, or without an offset that is known.
+        // Behind, or without a known offset.
         assert_eq!(follow(903_000, &[false, false], false), 2_000);
         assert_eq!(follow(990_000, &[false, false], true), 2_000);
     }
@@ -119,10 +120,10 @@ mod tests {
         let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
         let unknown = partition(None, false);
         assert!(recent(std::slice::from_ref(&read)));
-        // Such as one that this user may not read.
+        // For example a partition that this user may not read.
         assert!(!recent(&[]) && !recent(std::slice::from_ref(&unknown)));
         assert!(!recent(&[read.clone(), unknown]));
-        // It is suspended, or an open transaction hides its records.
+        // Unread: suspended, or an open transaction hides its records.
         for unread in [partition(None, true), partition(Some(9_999), true)] {
             assert!(recent(std::slice::from_ref(&unread)));
             assert!(recent(&[read.clone(), unread.clone()]));

@@ -1,7 +1,7 @@
 //! Keeps the history: in memory for requests, and on disk for the next start.
 //!
 //! The engine's thread puts judgements into [`History`](crate::telemetry::history::History) and
-//! hands what is new to a thread that appends it to the file every [`FLUSH`]. At most
+//! hands new entries to a thread that appends them to the file every [`FLUSH`]. At most
 //! [`WAITING_MAX`] entries wait; more are dropped and counted. A file that cannot be read or
 //! written costs the history and nothing else.
 
@@ -26,11 +26,11 @@ use crate::telemetry::history::HistoryAlert;
 
 /// Time between two writes.
 const FLUSH: Duration = Duration::from_secs(2);
-/// Pause after a write that failed: the next one is the whole history.
+/// Pause after a write that failed: the next write is the whole history.
 const RETRY: Duration = Duration::from_secs(60);
 /// Entries that may wait for the thread: ten thousand streams with all their windows.
 const WAITING_MAX: usize = 50_000;
-/// Time between two searches for streams that are gone.
+/// Time between two searches for expired streams.
 const FORGET: Duration = Duration::from_secs(3600);
 
 /// The history and its thread.
@@ -80,7 +80,7 @@ impl HistoryLog {
         })
     }
 
-    /// Takes judgements; never waits.
+    /// Adds judgements; never waits.
     pub fn judged(&self, published: &Published, judgements: Vec<WindowJudgement>) {
         for judged in judgements {
             let (stream, window, point) = (judged.stream, judged.window, judged.point);
@@ -95,7 +95,7 @@ impl HistoryLog {
         }
     }
 
-    /// Takes the changes of alerts among these; never waits.
+    /// Adds those of these changes that are changes of alerts; never waits.
     pub fn changed(&self, published: &Published, changes: &[Change]) {
         for change in changes {
             let Some(alert) = alert(change) else { continue };
@@ -116,7 +116,7 @@ impl HistoryLog {
         }
     }
 
-    /// Its sizes and losses.
+    /// Sizes and losses of the history.
     pub fn facts(&self, published: &Published) -> HistoryFacts {
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
         HistoryFacts {
@@ -127,7 +127,7 @@ impl HistoryLog {
         }
     }
 
-    /// Writes what waits and ends, within the given time.
+    /// Writes waiting entries and ends, within the given time.
     pub fn stop(&mut self, within: Duration) {
         drop(self.entries.take());
         // The thread sends nothing: its end drops the sender.
@@ -135,7 +135,7 @@ impl HistoryLog {
     }
 }
 
-/// A change that people are notified of.
+/// The entry of a change, if people are notified of it.
 fn alert(change: &Change) -> Option<HistoryAlert> {
     let Step::Stream { from, to } = change.step else {
         return None;
@@ -149,7 +149,7 @@ fn alert(change: &Change) -> Option<HistoryAlert> {
     })
 }
 
-/// What was known at a change.
+/// What was known at a change, as text.
 fn words(change: &Change) -> String {
     let Some(facts) = &change.facts else {
         return change.sentence.clone();
@@ -162,7 +162,7 @@ fn words(change: &Change) -> String {
     format!("{detector}{}: {}", window.window, because(window))
 }
 
-/// Writes entries until there are no more.
+/// Writes entries until the channel closes.
 fn write(
     inbox: Receiver<HistoryEntry>,
     mut file: Option<HistoryFile>,
@@ -172,7 +172,7 @@ fn write(
 ) {
     let (mut flushed, mut forgot) = (Instant::now(), Instant::now());
     let mut waiting = BTreeMap::new();
-    // When a write failed: the next one is the whole history, and is not tried at once.
+    // When a write failed. The next one is the whole history, after a pause.
     let mut failed: Option<Instant> = None;
     loop {
         let ended = match inbox.recv_timeout(FLUSH) {
@@ -209,7 +209,7 @@ fn write(
     }
 }
 
-/// Appends, or writes the whole file again.
+/// Appends to the file, or writes it again as a whole.
 fn flush(
     file: &mut HistoryFile,
     gained: &[HistoryEntry],
@@ -225,7 +225,7 @@ fn flush(
     }
 }
 
-/// One entry for each stream.
+/// Merges an entry into the one that waits for its stream.
 fn gather(waiting: &mut BTreeMap<crate::judge::StreamId, HistoryEntry>, entry: HistoryEntry) {
     match waiting.get_mut(&entry.stream) {
         Some(known) => {

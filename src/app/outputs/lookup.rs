@@ -1,7 +1,7 @@
-//! What notifications need of the engine, looked up once a dispatch, where something fires.
+//! What notifications need of the engine, looked up once per dispatch, and only if something fires.
 //!
-//! Thousands of alerts may begin together, and a search through all streams for each of them would
-//! hold up the engine's thread.
+//! Thousands of alerts may begin together. A search through all streams for each of them would hold
+//! up the engine's thread.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -13,11 +13,11 @@ use crate::judge::{Coverage, StreamId, StreamReport, WindowReport};
 use crate::telemetry::Published;
 use crate::telemetry::concerns::{ABSENT_MIN, EXPECTED_MIN};
 
-/// Where outcomes may have missed their predictions.
+/// Caveat if outcomes may have missed their predictions.
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
     trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: fix that first";
 
-/// Where outcomes are implied and none is matched, ever or lately.
+/// Caveat if outcomes are implied and none was matched, ever or recently.
 const OUTCOMES_ABSENT: &str = ". No outcome finds its prediction, so these numbers rest on outcomes that are \
     implied: fix that first";
 
@@ -32,7 +32,7 @@ pub struct Lookup<'e> {
 }
 
 impl<'e> Lookup<'e> {
-    /// Nothing is looked up yet.
+    /// A lookup that has read nothing yet.
     pub fn of(engine: &'e Topology, published: &'e Published) -> Lookup<'e> {
         Lookup {
             engine,
@@ -71,7 +71,7 @@ fn stopped(published: &Published) -> Vec<u16> {
     let mut concerns = published.concerns();
     concerns.retain(|c| c.rule == "TruelineOutcomesStopped");
     let facts = published.facts();
-    // They are published in the order of their numbers.
+    // Sources are published in the order of their numbers.
     let sources = (0..).zip(&facts.sources);
     let stopped = sources.filter(|(_, s)| concerns.iter().any(|c| c.source == s.name));
     stopped.map(|(number, _)| number).collect()
@@ -103,8 +103,8 @@ fn caveats(
     text
 }
 
-/// Whether all outcomes of the shortest window are implied, and so many that some would be expected
-/// by what the longest one holds. A judge reads no outcomes, and sees only this.
+/// Whether all outcomes of the shortest window are implied, although the longest window suggests
+/// that some are not. A judge reads no outcomes, so this is its only sign.
 fn newest_is_implied(windows: &[WindowReport]) -> bool {
     let mut covered = windows.iter().map(|w| w.coverage.as_deref());
     let Some(newest) = covered.next().flatten() else {
@@ -160,7 +160,7 @@ mod tests {
         let of = |model| caveats((model, &[]), &[], (&joins, &counters, &[]));
         assert_eq!(of("fraud"), OUTCOMES_ABSENT);
         assert_eq!(of("credit"), "");
-        // No join serves it, so its records carry their outcomes.
+        // No join serves this model, so its records carry their outcomes.
         assert_eq!(of("ads"), "");
     }
 
@@ -243,7 +243,7 @@ mod tests {
         assert!(of(&[(0, 1000), (500, 50_000)]));
         assert!(!of(&[(0, 999), (500, 50_000)]));
         assert!(!of(&[(1, 1000), (500, 50_000)]));
-        // None has, in all that is held.
+        // No prediction in any window has an outcome.
         assert!(of(&[(0, 100), (0, ABSENT_MIN + 1)]));
         assert!(!of(&[(0, ABSENT_MIN)]));
         assert!(!newest_is_implied(&[WindowReport::blank("5m")]));

@@ -1,4 +1,4 @@
-//! What leaves the engine: published reports and facts, alerts, audit entries, and snapshots.
+//! The outputs of the engine: published reports and facts, alerts, audit entries, and snapshots.
 
 pub mod alert_facts;
 pub mod alert_requests;

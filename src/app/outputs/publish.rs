@@ -21,8 +21,8 @@ use crate::telemetry::facts::{
     AlertRules, CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
 };
 
-/// Publishes the reports that changed since `last`, which holds those of the last call in their
-/// order, and the ledger; removes the reports of expired streams.
+/// Publishes the ledger and the reports that changed since `last`, the reports of the last call in
+/// order; removes the reports of expired streams.
 pub fn reports(published: &Published, engine: &Topology, last: &mut Vec<Arc<StreamReport>>) {
     let mut streams = 0;
     for report in engine.reports() {
@@ -125,11 +125,11 @@ pub fn facts(
     }
 }
 
-/// The part that is not ready while verdicts stand still.
+/// The part that is not ready while verdicts are stalled.
 pub const WATERMARK: &str = "watermark";
 
-/// Publishes the parts that are not ready, in place of those of the last call. Logs when the
-/// watermark stalls and when that ends: the other parts are logged where they arise.
+/// Publishes the parts that are not ready, replacing those of the last call. Logs when the
+/// watermark stalls and when that ends; other parts are logged where they arise.
 pub fn unready(published: &Published, last: &mut Vec<String>, now: BTreeMap<String, String>) {
     let rule = "TruelineWatermarkStalled";
     for part in last.iter().filter(|part| !now.contains_key(*part)) {
@@ -164,7 +164,7 @@ fn watermark(engine: &Topology, topics: &[String]) -> Option<WatermarkFacts> {
     })
 }
 
-/// Facts about checkpoints, where partitions move with their state.
+/// Facts about checkpoints, if partitions move with their state.
 fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
     let (counts, ages) = engine.checkpoints()?;
     let ages = ages.into_iter();
@@ -174,7 +174,7 @@ fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
     })
 }
 
-/// Offers pairs to the clients of the tap, one JSON line each.
+/// Offers pairs to the clients of the tap, as JSON lines.
 pub fn pairs(published: &Published, pairs: &[Pair], passed: &Passed, seconds: f64) {
     let line = |p: &Pair| {
         let scores: serde_json::Map<String, Value> = p
@@ -199,7 +199,7 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: &Passed, seconds: f6
     published.taps.offer(&lines, passed, seconds);
 }
 
-/// Publishes sizes, which takes a walk over all state.
+/// Publishes sizes; this walks over all state.
 pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_bytes: u64) {
     let (counters, brought) = (engine.counters(), engine.brought());
     let size = EngineFacts {
@@ -218,7 +218,7 @@ pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_b
     });
 }
 
-/// By topic, whether its outcomes wait on another partition than their predictions.
+/// By topic, a sample of its outcomes: how many wait on another partition than their predictions.
 fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongPartition)> {
     let samples = engine.wrong_partitions().into_iter();
     let named = samples.filter_map(|s| Some((topics.get(usize::from(s.source))?.clone(), s)));
@@ -286,7 +286,7 @@ fn partition_facts(
         let state = states.get(&id);
         let reach_ms = state.and_then(|s| s.reach_ms);
         let records = lag.get(&partition).copied();
-        // Records that wait for a schema are handed over, and not counted yet.
+        // Records that wait for a schema were handed over, but are not counted yet.
         let waiting = i64::try_from(source.queue.records_of(partition)).unwrap_or(i64::MAX);
         let records = records.map(|n| n.saturating_add(waiting));
         let hidden = hidden.get(&partition);
@@ -321,7 +321,7 @@ pub fn snapshot(published: &Published, written: &Written) {
         let shown = &mut facts.snapshot;
         if written.result.is_ok() {
             shown.last_ms = Some(written.at_ms);
-            // Where nothing has changed, what was written last is up to date.
+            // If nothing has changed, the last write is up to date.
             if written.bytes > 0 {
                 shown.seconds = written.took.as_secs_f64();
                 shown.bytes = written.bytes;
@@ -332,8 +332,8 @@ pub fn snapshot(published: &Published, written: &Written) {
     });
 }
 
-/// Writes one log line per change. A firing alert is a `warn`: it asks for action, but not on this
-/// program.
+/// Writes one log line per change. A firing alert is a `warn`: it needs action, but this program is
+/// not at fault.
 pub fn log(changes: &[Change]) {
     for change in changes {
         let (stream, window) = (change.stream.to_string(), &change.window);

@@ -5,13 +5,13 @@
 //! being written. While the disk is slow the next one is skipped and not queued, so memory is
 //! bounded by two copies. Journals of pending predictions are appended before the snapshot that
 //! marks them; bytes that could not be written wait for the next snapshot. Offsets are committed to
-//! the broker only once their snapshot is on disk, for the benefit of lag tools: restarts seek to
-//! the snapshot, not to the commit. The worker itself stores them for the logs of posted events,
-//! and these delete what no snapshot needs any more. Before it writes, they leave it room.
+//! the broker only once their snapshot is on disk, and only for lag tools: a restart seeks to the
+//! offsets of the snapshot. For the logs of posted events the worker itself stores the offsets, and
+//! the logs delete what no snapshot needs. Before a write, the logs leave room for it.
 //!
-//! A failure is an error in the log and in a metric, and counting continues in memory. Another
-//! worker looks whether the directory is still there, because on a disk that hangs this hangs too,
-//! and a write may be under way for long.
+//! A failure is logged as an error and counted in a metric, and counting continues in memory. A
+//! second worker checks whether the directory is still there: on a hanging disk this check hangs
+//! too, and a write may take long.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -43,8 +43,8 @@ pub struct Written {
     pub took: Duration,
     /// When writing ended, milliseconds since 1970.
     pub at_ms: i64,
-    /// Size of the newest file in the directory, and of all journals; of the checkpoints that were
-    /// written, 0 if nothing has changed since the ones before.
+    /// Size of the newest file in the directory, and of all journals; or of the checkpoints that
+    /// were written, 0 if nothing has changed since the previous ones.
     pub bytes: u64,
     /// Bytes of journals that wait in memory because they could not be written.
     pub unwritten: usize,
@@ -55,12 +55,12 @@ pub struct SnapshotStore {
     writing: Background<Written>,
     writer: Arc<Mutex<SnapshotWriter>>,
     directory: DirWatch,
-    /// Looks whether the directory can still be used.
+    /// Checks whether the directory can still be used.
     looking: Background<Option<String>>,
 }
 
 impl SnapshotStore {
-    /// Starts the workers; the lock of the directory is held until it ends.
+    /// Starts the workers; the lock of the directory is held until the store is dropped.
     pub fn start(
         dir: StateDir,
         logs: EventLogs,
@@ -83,8 +83,8 @@ impl SnapshotStore {
         })
     }
 
-    /// Why the directory can no longer be used, if it cannot, as a look since the call before has
-    /// found; begins the next look.
+    /// Why the directory can no longer be used, if a check since the previous call found a fault.
+    /// Starts the next check.
     pub fn directory_fault(&mut self) -> Option<String> {
         let found = self.looking.result().flatten();
         if !self.looking.busy() {
@@ -99,8 +99,8 @@ impl SnapshotStore {
         self.writing.busy()
     }
 
-    /// Hands over a snapshot with its offsets, and the journal bytes since the one before. It is an
-    /// error to call this while [`is_writing`](SnapshotStore::is_writing).
+    /// Hands over a snapshot with its offsets, and the journal bytes since the previous one. It is
+    /// an error to call this while [`is_writing`](SnapshotStore::is_writing).
     pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
         let writer = Arc::clone(&self.writer);
         self.writing.start(move || {
@@ -115,7 +115,7 @@ impl SnapshotStore {
         self.writing.result()
     }
 
-    /// Waits so long for the snapshot that is being written.
+    /// Waits this long for the snapshot that is being written.
     pub fn wait(&mut self, within: Duration) -> Option<Written> {
         self.writing.wait(within)
     }
@@ -127,7 +127,7 @@ struct SnapshotWriter {
     dir: StateDir,
     /// The logs of posted events.
     logs: EventLogs,
-    /// Journal bytes that the last snapshot came with.
+    /// Journal bytes that the last snapshot had to append.
     appended: u64,
     /// Journal bytes that could not be written; the next snapshot depends on them.
     unwritten: Vec<JournalDelta>,
@@ -147,7 +147,7 @@ impl SnapshotWriter {
         self.appended = bytes_of(&self.unwritten) as u64;
         let result = self.try_write(snapshot);
         if result.is_ok() {
-            // Last: until the snapshot is on disk, a start needs the events.
+            // Only now, because until the snapshot is on disk a start needs the events.
             self.consume(snapshot);
         }
         Written {
@@ -159,8 +159,8 @@ impl SnapshotWriter {
         }
     }
 
-    /// Has the logs of posted events leave room for the next snapshots. Any of the files may be
-    /// written anew beside itself.
+    /// Makes the logs of posted events leave room for the next snapshot, because a new copy of any
+    /// file may be written beside the old one.
     fn leave_room(&self) {
         let largest = files(self.dir.path()).map(|(_, bytes)| bytes).max();
         for log in self.logs.values() {
@@ -170,7 +170,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Tells the logs of posted events what this snapshot has of them.
+    /// Passes to the logs of posted events the offsets up to which this snapshot has their events.
     fn consume(&self, snapshot: &Snapshot) {
         for (log, offset) in read_up_to(&self.logs, &snapshot.topics, &snapshot.partitions) {
             if let Err(error) = log.consume(offset) {
@@ -208,8 +208,8 @@ fn newest_bytes(dir: &Path) -> u64 {
     files(dir).max().map_or(0, |(_, bytes)| bytes)
 }
 
-/// When each file of a directory was written, and its bytes, but for the lock and the journal of
-/// notifications.
+/// For each file of a directory, except the lock and the journal of notifications: when it was
+/// written, and its size.
 fn files(dir: &Path) -> impl Iterator<Item = (SystemTime, u64)> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let named = entries.filter(|e| e.file_name() != LOCK && e.file_name() != ALERT_JOURNAL);
@@ -227,7 +227,7 @@ mod tests {
     use crate::app::worker::{Job, Worker};
     use tempfile::TempDir;
 
-    /// Workers on a disk that hangs: they do no job until somebody else does.
+    /// Workers on a disk that hangs: they do no job until the test runs it.
     #[derive(Clone, Default)]
     struct Hung(Arc<Mutex<Vec<Job>>>);
 
@@ -270,7 +270,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(store.directory_fault(), None);
         }
-        // Of three calls one has begun a look, because none has ended.
+        // Only one of three calls has started a check, because none has ended.
         assert_eq!(done(), 1);
         let why = store.directory_fault().expect("it is gone");
         assert!(why.contains("was deleted"), "{why}");

@@ -55,7 +55,7 @@ impl StateDir {
                 let hint = format!("; if none runs, another program has taken its {error}");
                 return Err(in_use_by_another(path, &hint));
             }
-            // Where the system grants no such names the file alone has to do.
+            // If the system grants no such names, the lock file alone must suffice.
             name => name.ok(),
         };
         files::remove_all(path);
@@ -73,23 +73,23 @@ impl StateDir {
         })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.watch.path
     }
 
-    /// Shows whether it is still there.
+    /// Shows whether the directory is still there.
     pub fn watch(&self) -> &DirWatch {
         &self.watch
     }
 
-    /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
-    /// [`StateDir::segment`] reads them.
+    /// The newest usable snapshot, and newer files that are not usable. Its journals are only
+    /// checked; [`StateDir::segment`] reads them.
     pub fn load(&self) -> Result<Option<Loaded>, AppError> {
         self.load_other(Vec::new())
     }
 
-    /// The same without the files that the caller has refused.
+    /// Like [`StateDir::load`], without the files that the caller has refused.
     pub fn load_other(
         &self,
         refused: Vec<(PathBuf, FormatError)>,
@@ -98,10 +98,9 @@ impl StateDir {
             .map_err(|error| AppError::Unavailable(error.to_string()))
     }
 
-    /// Sets snapshots and pending predictions aside, so that a start begins without them, in a new
-    /// folder of the directory whose name ends in `now`. Silences, acknowledgements, what people
-    /// were notified of, and the records of alerts stay. Returns the folder; `None` if there was
-    /// nothing.
+    /// Moves snapshots and pending predictions to a new folder of the directory, named after `now`,
+    /// so that a start begins without them. Silences, acknowledgements, what people were notified
+    /// of, and the records of alerts stay. Returns the folder; `None` if there was nothing.
     pub fn set_aside(&self, now: &str) -> Result<Option<PathBuf>, AppError> {
         let shown = self.path().display();
         let failed = |error: &dyn std::fmt::Display| {
@@ -122,7 +121,7 @@ impl StateDir {
         let name = format!("set-aside-{now}");
         let (mut folder, mut nth) = (self.path().join(&name), 1);
         while folder.exists() {
-            // What was set aside in the same second stays whole.
+            // A folder of the same second stays as it is.
             nth += 1;
             folder = self.path().join(format!("{name}-{nth}"));
         }
@@ -144,8 +143,8 @@ impl StateDir {
 }
 
 /// Creates a directory for this user alone, because events, ids and names of models will be in it.
-/// One that exists keeps its mode: whoever made it (systemd, a volume) chose it. Missing parents
-/// are ordinary directories, which others may need too.
+/// An existing directory keeps its mode, which its creator (systemd, a volume) chose. Missing
+/// parents are ordinary directories, which others may need too.
 fn create(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -157,7 +156,7 @@ fn create(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// What helps where the directory cannot be made or written.
+/// The remedy if the directory cannot be created or written.
 fn remedy(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -198,8 +197,8 @@ impl DirWatch {
     pub fn fault(&self) -> Option<String> {
         let lost = match fs::metadata(self.path.join(LOCK)) {
             Ok(file) => identity(&file) != self.held,
-            // A network volume that does not answer now may answer later; writes say if it does
-            // not.
+            // A network volume that does not answer now may answer later; otherwise writes report
+            // it.
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
         lost.then(|| {
@@ -220,7 +219,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Without numbers of files only its absence is noticed.
+/// Without file numbers, only the absence of the file is noticed.
 #[cfg(not(unix))]
 fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)
@@ -235,7 +234,7 @@ struct NameLock {
 
 impl NameLock {
     /// The name holds device and inode of the parent directory, because containers have different
-    /// directories under the same path. Any user can take a name, so an error shows it.
+    /// directories under the same path. Any user can take a name, so errors show it.
     #[cfg(target_os = "linux")]
     fn take(path: &Path) -> std::io::Result<NameLock> {
         use std::os::linux::net::SocketAddrExt;
@@ -286,7 +285,7 @@ mod tests {
             assert!(why.contains("in use by another"), "{why}");
             assert!(why.contains("socket @trueline-state/"), "{why}");
         }
-        // What a second process has made is not ours either.
+        // A directory that a second process has created is not ours either.
         assert!(held.watch().fault().is_some());
         drop(held);
         second().expect("nobody uses it");

@@ -1,13 +1,13 @@
 //! Evaluates an alert policy on past records: the alerts that it would have raised.
 //!
-//! Each policy is a whole configuration. The same records pass an engine of each in event time, as
-//! in a replay, so an alert fires here when it would have fired in `run`. All results come from the
-//! [`Change`]s of the engine: an alert lasts from its change to firing until its next change, and
-//! an alarm of the detector from its start to its end. One that still fires at the end of the
-//! records has no end.
+//! Each policy is a whole configuration. The same records pass through one engine per policy in
+//! event time, as in a replay, so an alert fires when it would have fired in `run`. All results
+//! come from the [`Change`]s of the engine: an alert lasts from its change to firing until its next
+//! change, and an alarm of the detector from its start to its end. An alert or alarm that still
+//! fires at the end of the records has no end.
 //!
 //! Totals are over the alerts of streams, which are those that people are notified of. The result
-//! also has what each window and each detector did.
+//! also has the signals of each window and each detector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub struct Span {
     pub start_ms: i64,
     /// Event time of its end; `None` if it still fired when the records ended.
     pub end_ms: Option<i64>,
-    /// Event times at which it became a page; of the alert of a stream only.
+    /// Event times at which it became a page; only for the alert of a stream.
     pub pages_ms: Vec<i64>,
     /// The sentence of its first change.
     pub sentence: String,
@@ -46,7 +46,7 @@ pub struct Span {
 /// The result of one policy.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PolicyOutcome {
-    /// Where the records went.
+    /// What became of the records.
     pub tally: Tally,
     /// Number of streams.
     pub streams: usize,
@@ -107,7 +107,7 @@ impl PolicyOutcome {
         };
         let pages_ms = pages.then_some(change.at_ms);
         let window = match change.step {
-            // Whichever window caused it.
+            // Named so whichever window caused it.
             Step::Stream { .. } => ALERT,
             _ => &change.window,
         };

@@ -1,9 +1,9 @@
 //! Replays files of events in event time.
 //!
-//! The files are one partition of one source, and each is read to its end before the next, so
-//! windows seal by the event times of the files. Outcomes in records of their own come from
-//! separate files, merged with the predictions by event time, or from among the predictions: a row
-//! without a prediction is an outcome.
+//! The files are one partition of one source, and each is read to its end before the next, so panes
+//! are sealed by the event times of the files. Outcomes in records of their own come from separate
+//! files, merged with the predictions by event time, or are among the predictions: a row without a
+//! prediction is an outcome.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub struct FileInput<'a> {
     pub events: &'a [PathBuf],
     /// Files of outcomes alone.
     pub outcomes: &'a [PathBuf],
-    /// Name of the source whose fields they have; `None`: the first of the configuration.
+    /// Name of the source whose fields they have; `None` means the first of the configuration.
     pub source: Option<&'a str>,
     /// Sort the records by event time first, in memory.
     pub sort: bool,
@@ -76,7 +76,8 @@ pub(super) fn replay(
     Ok(replay.session.finish(replay.stats))
 }
 
-/// The source of this name, or the first one, and the number of its first topic.
+/// The source with this name, or the first source if there is no name; and the number of its first
+/// topic.
 fn source_of<'c>(
     config: &'c Config,
     name: Option<&str>,
@@ -118,7 +119,7 @@ impl FileReplay<'_> {
         loop {
             let first = match (predictions.has_row(), labels.has_row()) {
                 (false, false) => break,
-                // A merge decodes each row twice.
+                // Decodes each row twice, as only a merge must.
                 (true, true) => predictions.time_ms() <= labels.time_ms(),
                 (first, _) => first,
             };
@@ -140,7 +141,7 @@ impl FileReplay<'_> {
                 progress(predictions.bytes() + labels.bytes());
             }
         }
-        // The outcomes among the predictions.
+        // For the outcomes among the predictions.
         if self.stats.outcomes > 0 {
             self.end(self.outcomes);
         }
@@ -180,30 +181,31 @@ impl FileReplay<'_> {
     }
 }
 
-/// Files, read row by row: one after the other, or all by event time.
+/// Files, read row by row: one after the other, or merged by event time.
 struct FileQueue<'a> {
     paths: std::slice::Iter<'a, PathBuf>,
     events: Option<&'a DecodeOptions>,
     labels: Option<&'a OutcomeOptions>,
-    /// The file that has the row, or all files that are sorted and have one left.
+    /// The file that has the current row; when sorted, all files that still have rows.
     open: Vec<OpenFile<'a>>,
-    /// The file of the row.
+    /// Index of the file of the current row.
     current: usize,
     /// All files are sorted and merged.
     sorted: bool,
-    /// Bytes of the files that are complete.
+    /// Bytes of the files that were read to their end.
     done: u64,
 }
 
 struct OpenFile<'a> {
     reader: FileReader,
     path: &'a Path,
-    /// Event time of its row, where files are merged.
+    /// Event time of its current row, if files are merged.
     time_ms: i64,
 }
 
 impl OpenFile<'_> {
-    /// Moves to the next row of a sorted file. A row that cannot be read keeps the time before it.
+    /// Moves to the next row of a sorted file. A row that cannot be read has the time of the
+    /// previous row.
     fn advance_sorted(&mut self) -> Result<bool, AppError> {
         let found = self.reader.advance().map_err(failed)?;
         if found && let Ok(content) = self.reader.row().content {
@@ -240,7 +242,7 @@ impl<'a> FileQueue<'a> {
                 self.open.push(file);
             }
         }
-        // Each is at its first row, and none of these has been read.
+        // Each file is at its first row, and none is current yet.
         self.current = self.open.len();
         Ok(())
     }
@@ -312,7 +314,7 @@ impl<'a> FileQueue<'a> {
         Some((file.reader.row(), file.path))
     }
 
-    /// Event time of the row; a row that cannot be read comes first.
+    /// Event time of the current row; a row that cannot be read comes first.
     fn time_ms(&mut self) -> i64 {
         let content = self.row().map(|(row, _)| row.content);
         match content {

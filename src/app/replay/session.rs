@@ -10,13 +10,13 @@ use crate::judge::Change;
 use crate::monitor::{Engine, Plan};
 use crate::telemetry::history::History;
 
-/// Records between two ticks of the engine and of the progress.
+/// Records between two ticks of the engine, and between two reports of progress.
 const STRIDE: u64 = 4096;
 
 /// Receives the progress of a replay: what is done, and the total.
 pub type Progress<'a> = &'a dyn Fn(u64, u64);
 
-/// What listens to a replay while it runs.
+/// Receivers of the results of a replay while it runs.
 pub struct Listeners<'a> {
     /// Receives the changes as they occur.
     pub on_change: &'a mut dyn FnMut(&Change),
@@ -34,7 +34,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A session without records, whose streams so many threads judge.
+    /// A session without records; this many threads judge its streams.
     pub fn new(
         plan: Plan,
         threads: usize,
@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Judges what is left at the end of the input. With outcomes in records of their own, only
+    /// Judges what is left at the end of the input. If outcomes have records of their own, only
     /// mature predictions count.
     pub fn finish(mut self, stats: ReplayStats) -> (Engine, Tally) {
         let changes = match stats.outcomes > 0 {
@@ -84,14 +84,14 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Where the records of a replay went.
+/// What became of the records of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Records read.
     pub records: u64,
     /// Records that count in a window.
     pub observed: u64,
-    /// All other records, by their end.
+    /// All other records, by what became of them.
     pub others: BTreeMap<&'static str, u64>,
     /// Smallest and largest event time of the decoded records.
     pub times_ms: Option<(i64, i64)>,
@@ -103,7 +103,7 @@ pub struct Tally {
     pub offsets: BTreeMap<String, (i64, i64)>,
     /// The parts of the range that retention has deleted.
     pub gaps: Vec<String>,
-    /// Streams with late outcomes that came after their windows had slid last, and how many.
+    /// Streams with late outcomes that came after the last slide of their windows, and how many.
     pub unseen_late: Vec<(String, u64)>,
 }
 

@@ -14,7 +14,7 @@ pub struct ReplayStats {
     pub outcomes: u64,
     /// The first rejected record: its place and the reason.
     pub first_rejected: Option<String>,
-    /// By reason, how many records were rejected, with place and text of the first.
+    /// By reason, how many records were rejected, with place and detail of the first one.
     pub reasons: BTreeMap<&'static str, (u64, String)>,
 }
 
@@ -45,7 +45,7 @@ impl ReplayStats {
         self.reasons.insert(name, (1, format!("{place}: {detail}")));
     }
 
-    /// The statistics of both; the first rejected record is that of `self`, if it has one.
+    /// The merged statistics; the first rejected record is that of `self`, if it has one.
     pub fn merged(self, other: ReplayStats) -> ReplayStats {
         let times = self.times_ms.into_iter().chain(other.times_ms);
         let mut reasons = self.reasons;

@@ -2,12 +2,12 @@
 //!
 //! All sources of the configuration are read as in `run`, with their formats and joins, by a client
 //! that joins no group and commits nothing. The records come in one fixed order ([`RangeReader`]),
-//! so a range always gives the same result, bit for bit. A record whose schema is not known yet is
-//! waited for.
+//! so a range always gives the same result, bit for bit. If the schema of a record is not known
+//! yet, the replay waits for it.
 //!
-//! A range that ends at a time ends there for predictions. Their outcomes are read on until the
-//! last prediction is mature, as far as the topic has them. Predictions that are not mature by then
-//! stay pending.
+//! A range that ends at a time ends there for predictions. Their outcomes are read further, until
+//! the last prediction is mature or the topic ends. Predictions that are not mature by then stay
+//! pending.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::kafka::{self, Bound, Gap, KafkaOptions, OffsetBounds, RangeReader, Re
 use crate::monitor::{Engine, PartitionEvent, Plan, RecordSink};
 use crate::registry::Registry;
 
-/// How long the schema of a record is waited for.
+/// Longest wait for the schema of a record.
 const SCHEMA_WITHIN: Duration = Duration::from_secs(60);
 
 /// The range of topics to read.
@@ -112,7 +112,7 @@ fn unread<'r>(range: &'r Range, topics: &[String]) -> Option<&'r str> {
     named.find(|name| !topics.iter().any(|t| t == name))
 }
 
-/// The end of a topic: outcomes are read on until the last prediction is mature.
+/// The end of a topic: outcomes are read until the last prediction is mature.
 fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     let apart =
         |j: &&crate::collect::join::JoinPlan| j.outcomes == number && j.predictions != j.outcomes;
@@ -171,7 +171,7 @@ impl<'a> TopicReplay<'a> {
         Ok(())
     }
 
-    /// Counts one record, and waits for its schema where it has none yet.
+    /// Counts one record, after waiting for its schema if necessary.
     fn take(&mut self, record: &Record<'_>) -> Result<(), AppError> {
         self.session.records += 1;
         let id = (record.topic, record.partition).into();

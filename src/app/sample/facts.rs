@@ -11,7 +11,7 @@ use crate::stats::tolerance::Tolerance;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most streams that are told apart.
+/// Most streams that are distinguished.
 pub const STREAMS_MAX: usize = 10_000;
 
 /// By reason, how many rows were rejected, with place and text of the first.
@@ -24,7 +24,7 @@ pub struct TopicFacts {
     pub name: String,
     /// Number of its partitions.
     pub partitions: usize,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
     /// Rows that are predictions, with or without their outcome.
     pub events: u64,
@@ -56,20 +56,20 @@ pub struct Example {
     pub fields: Vec<(&'static str, String)>,
 }
 
-/// How many scores were written in which way.
+/// How scores are written: counts by number of decimals.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Decimals {
     /// Exactly 0 or 1.
     pub certain: u64,
-    /// Between, with at most three decimals.
+    /// Between 0 and 1, with at most three decimals.
     pub few: u64,
-    /// Between, with more.
+    /// Between 0 and 1, with more decimals.
     pub many: u64,
 }
 
 impl Decimals {
     fn note(&mut self, score: f64) {
-        // Scores of single precision are this near to what was written.
+        // Scores in single precision differ this little from what was written.
         let rest = (1e3 * score - (1e3 * score).round()).abs();
         let count = match score {
             s if s <= 0.0 || s >= 1.0 => &mut self.certain,
@@ -96,13 +96,13 @@ pub struct Lax {
 pub struct SourceFacts {
     /// Its name.
     pub name: String,
-    /// Its topics; those of outcomes are the last.
+    /// Its topics; topics of outcomes come last.
     pub topics: Vec<TopicFacts>,
     /// The first prediction, and the first outcome in a record of its own.
     pub examples: [Option<Example>; 2],
-    /// Smallest and largest score; of vectors, of their largest entry.
+    /// Smallest and largest score; for vectors, of their largest entry.
     pub scores: Option<(f64, f64)>,
-    /// Scores of exactly 0 or 1, those between with at most three decimals, and all others.
+    /// How the scores are written.
     pub decimals: Decimals,
     /// How many scores each model has, and their sum.
     pub models: BTreeMap<String, (u64, f64)>,
@@ -112,21 +112,21 @@ pub struct SourceFacts {
     pub times: BTreeMap<String, Times>,
     /// Models whose windows hold too little for a verdict.
     pub scarce: Vec<Scarce>,
-    /// The least share with an outcome that a window of any of its models needs.
+    /// The smallest share of outcomes that a window of any of its models needs.
     pub coverage_min: f64,
     /// Whether predictions are vectors.
     pub vectors: bool,
     /// Names of the classes, if they have any.
     pub classes: Vec<String>,
-    /// Rows with an outcome, by its class; without classes 1 is what happened.
+    /// Rows with an outcome, by its class; without classes, 1 means that the event happened.
     pub outcomes: BTreeMap<u32, u64>,
     /// First and last event time of predictions.
     pub times_ms: Option<(i64, i64)>,
-    /// By how much event times precede arrival, in ms, for each prediction.
+    /// For each prediction, how long after its event time it arrived, in ms.
     pub delays_ms: Vec<i64>,
-    /// Predictions that do not count because another one of their id differs.
+    /// Predictions that do not count because an earlier one has the same id and other contents.
     pub conflicts: u64,
-    /// Model, version and segment.
+    /// The combinations of model, version and segment.
     pub streams: BTreeSet<(String, String, String)>,
     /// What was seen of outcomes in records of their own, if there are predictions that wait for
     /// them.
@@ -271,14 +271,14 @@ fn text_of(outcome: Outcome, facts: &SourceFacts) -> String {
     }
 }
 
-/// Notes what is decoded and hands it on to the engine.
+/// Notes decoded events and passes them to the engine.
 pub(super) struct Observer<'a> {
     pub engine: &'a mut Engine,
     pub facts: &'a mut SourceFacts,
     pub joins: &'a mut Joins,
     /// Number of the record's topic in the source.
     pub topic: usize,
-    /// The record was read before: only its outcomes are looked at.
+    /// The record was read before: only its outcomes are used.
     pub again: bool,
 }
 

@@ -4,7 +4,7 @@ use crate::collect::join::{JoinPlan, Missing};
 use crate::collect::{Event, OutcomeRecord};
 use std::collections::HashMap;
 
-/// Shares of the outcomes whose delay is shown.
+/// Quantiles of the delay of outcomes that are shown.
 pub const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) struct Joins {
     by_model: bool,
     predictions: HashMap<Vec<u8>, Sampled>,
     matched: usize,
-    /// Predictions whose id another one has.
+    /// Predictions that share their id with another one.
     repeated: u64,
     oldest_ms: Option<i64>,
 }
@@ -31,25 +31,26 @@ pub(super) struct Joins {
 pub struct JoinFacts {
     /// Predictions that waited for an outcome.
     pub predictions: u64,
-    /// Those of them whose maturity is over.
+    /// Predictions whose maturity is over.
     pub due: u64,
-    /// Those that are due and have an outcome within maturity.
+    /// Due predictions with an outcome within maturity.
     pub in_time: u64,
-    /// Those that have an outcome, whenever it came.
+    /// Predictions with an outcome, whenever it came.
     pub matched: u64,
-    /// Those whose outcome came after maturity.
+    /// Predictions whose outcome came after maturity.
     pub late: u64,
-    /// Those whose outcome is in a partition with another number.
+    /// Predictions whose outcome is in a partition with another number.
     pub elsewhere: u64,
-    /// Predictions whose id another one has.
+    /// Predictions that share their id with another one.
     pub repeated: u64,
-    /// Delay of the outcomes after the event time of their predictions, in ms, by [`SHARES`].
+    /// Delay of the outcomes after the event time of their predictions, in ms, at the quantiles
+    /// [`SHARES`].
     pub delays_ms: Vec<i64>,
     /// The maturity of the configuration, in ms.
     pub maturity_ms: i64,
     /// How the configuration counts a missing outcome.
     pub missing: Missing,
-    /// Not all outcomes were looked through.
+    /// Not all outcomes were read.
     pub cut: bool,
 }
 

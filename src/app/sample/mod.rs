@@ -4,9 +4,9 @@
 //! carry their outcomes, the newest records are read. If outcomes have records of their own, a
 //! *block* of predictions is read that is old enough for its outcomes to have arrived, if the log
 //! reaches back that far. Then outcomes are read from the block's time on, until each prediction
-//! has its own, the log ends, or [`OUTCOMES_MAX`] were read. Predictions and outcomes are matched
-//! by id over all partitions. So the sample sees outcomes that the service would not: those in
-//! another partition and those after maturity.
+//! has its outcome, the log ends, or [`OUTCOMES_MAX`] outcomes were read. Predictions and outcomes
+//! are matched by id over all partitions. So the sample sees outcomes that the service would not:
+//! those in another partition and those after maturity.
 //!
 //! Records pass through the decoder and an engine with the whole configuration, so each ends as it
 //! would in `run`: an unknown model or a wrong shape is found too.
@@ -33,17 +33,17 @@ use join::Joins;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most records of outcomes to look through for those of the sampled predictions.
+/// Most records to search for the outcomes of the sampled predictions.
 pub const OUTCOMES_MAX: i64 = 500_000;
 
-/// How long the schema of a record is waited for.
+/// Longest wait for the schema of a record.
 const SCHEMA_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long before its prediction an outcome may arrive and still be looked for.
+/// How long before its prediction an outcome may arrive and still be found.
 const EARLY_MS: i64 = 10 * 60 * 1000;
 
-/// Reads about `records` records of each topic of each source but those that are `left_out`, by
-/// their names.
+/// Reads about `records` records of each source, and then outcomes for them. Skips sources whose
+/// name is `left_out`.
 pub fn take(
     config: &Config,
     records: u32,
@@ -116,7 +116,7 @@ impl<'a> Sampler<'a> {
             self.read(&of_predictions, 0, spans, false)?;
             return Ok(self.facts);
         };
-        // Twice the maturity back, what can come has come.
+        // After twice the maturity, all outcomes that will come have come.
         let from_ms = now_ms.saturating_sub(join.maturity_ms.saturating_mul(2));
         let whole = newest(&spans(&of_predictions, &Bound::Latest)?, records);
         let block = spans(&of_predictions, &Bound::Time(from_ms))?;
@@ -151,9 +151,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Reads the spans of topics whose first has the number `first` in the source. With `again`,
-    /// the records were read before and only their outcomes are looked at. Whether each prediction
-    /// has its outcome at the end.
+    /// Reads the spans of topics, the first of which has the number `first` in the source. With
+    /// `again`, the records were read before and only their outcomes are used. Returns whether each
+    /// prediction has its outcome at the end.
     fn read(
         &mut self,
         options: &KafkaOptions,
@@ -202,7 +202,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// From the bound to the end of every partition.
+/// The span of every partition from `from` to its end; for [`Bound::Latest`], the whole partition.
 fn spans(options: &KafkaOptions, from: &Bound) -> Result<Vec<Span>, AppError> {
     let to = vec![Bound::Latest; options.topics.len()];
     let from = if *from == Bound::Latest {
@@ -213,13 +213,13 @@ fn spans(options: &KafkaOptions, from: &Bound) -> Result<Vec<Span>, AppError> {
     kafka::resolve(options, from, &to, &mut OffsetBounds::new()).map_err(AppError::of_kafka)
 }
 
-/// The share of each partition in so many records.
+/// The share of each partition that is not empty in this many records.
 fn share_of_each(records: i64, spans: &[Span]) -> i64 {
     let filled = spans.iter().filter(|s| s.begin < s.end).count().max(1);
     (records / i64::try_from(filled).unwrap_or(1)).max(1)
 }
 
-/// So many records of each span, from its begin on.
+/// The first `share` records of each span.
 fn oldest(spans: Vec<Span>, share: i64) -> Vec<Span> {
     let first = |s: Span| Span {
         end: s.end.min(s.begin + share),

@@ -6,7 +6,7 @@ use crate::stats::tolerance::FEW;
 use crate::window::Width;
 use std::collections::BTreeMap;
 
-/// Fewer events of a partition say nothing of its rate.
+/// Fewer events of a partition do not show its rate.
 const EVENTS_MIN: usize = 20;
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -22,7 +22,7 @@ pub struct Scarce {
     pub window: String,
     /// How many events that window holds.
     pub held: f64,
-    /// What it needs of them.
+    /// How many events that window needs at least.
     pub min_events: u64,
     /// The mean score of the rarer outcome; 1 where it is not known.
     pub rare_mean: f64,
@@ -34,7 +34,7 @@ impl Scarce {
         (self.min_events as f64).max((FEW / self.rare_mean).ceil())
     }
 
-    /// The model, if its windows hold too little where so many events come a day.
+    /// The model, if its windows hold too little at this many events a day.
     pub(super) fn of(
         model: &str,
         plan: &ModelPlan,
@@ -69,8 +69,8 @@ impl Times {
         self.0.entry(partition).or_default().push(time_ms);
     }
 
-    /// The rate over all partitions; `None` where too few events say it. Of a partition with little
-    /// traffic the sample reaches further back, so each has its own rate.
+    /// The rate over all partitions; `None` if there are too few events. The sample reaches further
+    /// back in partitions with little traffic, so each has its own rate.
     pub(super) fn per_day(&self) -> Option<f64> {
         let (many, few): (Vec<_>, Vec<_>) =
             (self.0.values().cloned()).partition(|times| times.len() >= EVENTS_MIN);
@@ -79,7 +79,7 @@ impl Times {
     }
 }
 
-/// Events a day of the newer half, so that a few old ones do not count.
+/// Events a day in the newer half of the times, so that a few old events do not count.
 fn rate(mut times: Vec<i64>) -> Option<f64> {
     times.sort_unstable();
     let newer = times.split_off(times.len() / 2);

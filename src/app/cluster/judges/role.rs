@@ -1,4 +1,5 @@
-//! How the partitions stand that a process judges, for metrics and for who notifies.
+//! The state of the partitions that a process judges, for metrics and for the decision who
+//! notifies.
 
 use super::Judges;
 use crate::app::clock;
@@ -9,7 +10,7 @@ use crate::telemetry::facts::{JudgeFacts, Role};
 use std::collections::BTreeMap;
 
 impl Judges {
-    /// How partitions stand, for metrics: the worst of what the tasks say of each.
+    /// The state of the partitions, for metrics: for each the worst that a task reports.
     pub fn role(&self) -> Role {
         if self.stands_by() {
             return Role::Standby;
@@ -50,7 +51,7 @@ impl Judges {
         Role::Judge(facts)
     }
 
-    /// The greatest lag of its tasks, where all are known.
+    /// The greatest lag of its tasks; `None` unless all are known.
     fn lag_ms(&self, steady_ms: i64) -> Option<i64> {
         let lags = self.tasks.values().map(|task| task.lag_ms(steady_ms));
         let lags: Option<Vec<i64>> = lags.collect();

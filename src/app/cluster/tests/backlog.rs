@@ -1,4 +1,4 @@
-//! A judge that has much to judge at once.
+//! A judge with a backlog.
 
 use super::{Topic, follower};
 use crate::alert::AlertState;
@@ -48,7 +48,7 @@ struct Partition {
 }
 
 impl Partition {
-    /// Its first event is of this time.
+    /// A partition whose first event has this time.
     fn new(begin_ms: i64) -> Partition {
         let at = (0, 0).into();
         let mut shard = LocalShard::new(at, &plan(), topics(), None);
@@ -62,7 +62,7 @@ impl Partition {
         }
     }
 
-    /// Reads so many seconds of events, ten a second, which are calibrated or not, and writes a
+    /// Counts this many seconds of events, ten a second, calibrated or not, and writes a
     /// checkpoint.
     fn read(&mut self, seconds: i64, calibrated: bool) -> Vec<KeyedRecord> {
         for n in self.offset..self.offset + 10 * seconds {
@@ -87,7 +87,7 @@ impl Partition {
     }
 }
 
-/// Who follows the topic reads these records next.
+/// Lets the follower of the topic read these records next.
 fn bring(topic: &Topic, records: Vec<KeyedRecord>) {
     let mut come = topic.come.lock();
     come.extend((100..).zip(records));
@@ -142,7 +142,7 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
                 shown.insert(facts.watermark.as_ref().and_then(|w| w.time_ms));
             }
         };
-        // It has caught up, and then comes what is hours old.
+        // The judge has caught up; then hours of old data come.
         (0..3).for_each(|_| step(&mut engine));
         let begin_ms = clock::now_ms() - 5 * HOUR_MS;
         let mut partition = Partition::new(begin_ms);
@@ -214,7 +214,7 @@ fn a_backlog_is_judged_while_brokers_are_away_without_asking_them_again() {
     while facts(&engine).backlog {
         engine.follow(Duration::ZERO);
     }
-    // What comes next is asked for again.
+    // The next look asks again.
     std::thread::sleep(Duration::from_millis(1_100));
     engine.follow(Duration::ZERO);
     assert!(topic.asked.load(Ordering::Relaxed) > 1);

@@ -17,7 +17,7 @@ use crate::telemetry::facts::{CheckpointCounts, Role};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A task that has read all that lay there.
+/// A task that has read all records of the topic.
 fn read_task(options: &FollowerOptions) -> JudgeTask {
     let task = JudgeTask::new(&Plan::default(), &["t".to_owned()], options, None);
     let mut task = task.expect("without state");
@@ -26,7 +26,7 @@ fn read_task(options: &FollowerOptions) -> JudgeTask {
     task
 }
 
-/// Does something as a member of the group of judges.
+/// Runs `act` as a member of the group of judges.
 pub(super) fn as_judge(topic: &Topic, act: impl FnOnce(&mut GroupHandler<'_>)) {
     let options = follower(topic, Duration::ZERO);
     act(&mut GroupHandler {
@@ -106,7 +106,7 @@ fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
         assert!(handler.member.suspended.is_empty());
         let unserved = &mut handler.member.unserved;
         assert!(!unserved.is_due(true, Instant::now() + 9999 * second));
-        // The next time is the first one again.
+        // The next failure counts as the first again.
         topic.leaderless.store(1 + 1, Ordering::Relaxed);
         join(handler);
         let unserved = &mut handler.member.unserved;
@@ -125,7 +125,7 @@ fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
 #[test]
 fn a_judge_partition_is_read_once_its_own_claim_comes_though_it_never_ends() {
     let topic = Topic::default();
-    // What lies there before the claim.
+    // What is in the topic before the claim.
     topic.next.store(7, Ordering::Relaxed);
     as_judge(&topic, |handler| {
         let at = (0, 2).into();
@@ -179,7 +179,7 @@ fn a_partition_that_no_broker_serves_holds_back_no_checkpoint_of_the_others() {
     assert!(written.result.is_err() && written.bytes > 0);
     let due = [0, 1, 2, 3].map(|partition| store.is_due(partition, 7));
     assert_eq!((due, counts.written), ([false, true, false, false], 3));
-    // With all brokers away not each of them is waited for.
+    // If all brokers are away, not every partition waits.
     topic.set_away(true);
     store.write(batch());
     let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
@@ -209,7 +209,7 @@ fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
     task.look(&Lengths::default());
     let group = JudgeGroup::new(Plan::default(), vec!["t".to_owned()], options, 1);
     let mut group = group.expect("a store");
-    // Without judge partitions nothing is said of them.
+    // Without judge partitions nothing is reported about them.
     group.write(&Tasks::new());
     assert!(group.written().is_none());
     group.store.take_over(0, &mut counts).expect("claimed");
@@ -257,7 +257,7 @@ fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_ju
         options.checkpoints.judge_partitions = judge_partitions;
         let (mut task, mut counts) = (read_task(&options), CheckpointCounts::default());
         let (mut offset, mut named) = (0, Vec::new());
-        // Claims begin again with the state topic.
+        // Claims restart with the state topic.
         for epoch in [9, 3, 12] {
             let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", epoch, 1);
             let (body, head) = checkpoint.expect("encoded");
@@ -332,7 +332,7 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
         );
         let mut again = again.expect("it fits");
         again.begin(1);
-        // The topic is as long as it was.
+        // The topic is as long as before.
         let last = (0, body.len() as i64);
         again.take(last, None, (b"of somebody", None), &mut counts);
         again.end(0, &mut counts);
@@ -345,7 +345,7 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
     }
 }
 
-/// Follows until so many partitions are covered, and so many behind.
+/// Follows until this many partitions are covered, and this many behind.
 fn follow_until(judges: &mut Judges, covered: u64, behind: u64) {
     let begun = Instant::now();
     loop {
@@ -370,7 +370,7 @@ fn a_leader_that_does_not_answer_holds_its_partitions_and_the_judge_goes_on() {
     follow_until(&mut judges, 2, 0);
     topic.silent.store(true, Ordering::Relaxed);
     follow_until(&mut judges, 1, 1);
-    // It is not named before that lasts.
+    // A missing answer is not reported before it lasts.
     assert_eq!(judges.waits_for(), []);
     topic.silent.store(false, Ordering::Relaxed);
     follow_until(&mut judges, 2, 0);

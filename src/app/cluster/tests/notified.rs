@@ -1,4 +1,4 @@
-//! What people were notified of goes along where judge partitions move.
+//! What people were notified of moves with judge partitions.
 
 use super::judges::as_judge;
 use super::{Inline, Topic, follower, options};
@@ -34,7 +34,7 @@ fn notified(model: &str, text: &str) -> Notified {
     }
 }
 
-/// What a checkpoint says of the alert of a model, and of who was notified of it.
+/// What a checkpoint has of the alert of a model, and of its notification.
 fn verdict(model: &str, text: Option<&str>) -> VerdictState {
     VerdictState {
         stream: stream(model),
@@ -55,7 +55,7 @@ fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints
     let epoch = store.take_over(0, &mut counts).expect("claimed").epoch;
     let key = |n| format!("g//0/{epoch}/notified/{n}/{}", stream("m").fingerprint());
     let notified = notified("m", "fires");
-    // Answers how many records were written.
+    // Returns how many records were written.
     let write = |store: &mut JudgeStore| {
         let before = topic.next.load(Ordering::Relaxed);
         store.notified().write(Instant::now());
@@ -76,7 +76,7 @@ fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints
         assert!(!store.put_notified(0, &notified));
         assert_eq!(write(&mut store), 1);
     }
-    // A checkpoint that fails: what comes after it is not later than the next one.
+    // After a failed checkpoint, new notifications do not count as later than the next one.
     topic.set_away(true);
     store.write(vec![(0, 5, PartitionCheckpoint::default())]);
     let written = store.wait(Duration::ZERO, &mut counts);
@@ -126,7 +126,7 @@ fn what_people_were_notified_of_is_written_once_the_broker_takes_it_unless_it_is
     assert_eq!(write(&mut store), 0);
 }
 
-/// What a process that takes a judge partition over finds of its alerts, by model.
+/// The alerts that the next owner of a judge partition finds, by model.
 fn found(topic: &Topic, prefix: String) -> Vec<(String, String)> {
     let mut reader = CheckpointReader::new(prefix);
     for (key, value) in &*topic.written.lock() {
@@ -260,7 +260,7 @@ fn what_came_and_left_again_before_anybody_asked_is_its_next_owners() {
             };
             assert_eq!(came(handler), expected);
         }
-        // Until the notifier has taken it over, this is what a checkpoint says.
+        // Until the notifier has taken the alert over, this is the text of the checkpoint.
         assert_eq!(handler.member.notified[&stream("m")], "fires");
         assert_eq!(handler.member.notified.len(), 1);
     });

@@ -24,7 +24,7 @@ fn a_judge_partition_that_nobody_serves_leaves_the_newest_checkpoint_whole() {
     );
     assign(&mut assignment, 1);
     let at = (0, 0).into();
-    // The slots of the heads that were written: of the checkpoint, then of the parts for judges.
+    // The slots of the written heads: of the checkpoint, then of its parts for judges.
     for (offset, leaderless, slots) in [
         (1, 0, "1 1 1"),
         (2, 2, "0"),

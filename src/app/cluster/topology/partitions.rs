@@ -1,4 +1,4 @@
-//! Partitions that are given to a process and taken from it.
+//! Partitions that are assigned to a process and revoked from it.
 
 use super::Topology;
 use crate::collect::{Origin, PartitionId};
@@ -6,22 +6,22 @@ use crate::kafka::KafkaError;
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
 
 impl Topology {
-    /// A rebalance gives partitions: [`Topology::assign`] follows for each.
+    /// Begins a rebalance that assigns partitions: [`Topology::assign`] follows for each.
     pub fn assigning(&mut self) {
         if let Topology::Sharded(m) = self {
             m.assigning();
         }
     }
 
-    /// A rebalance takes these partitions: [`Topology::revoke`] follows for each.
+    /// Begins a rebalance that revokes these partitions: [`Topology::revoke`] follows for each.
     pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
         if let Topology::Sharded(m) = self {
             m.revoking(all);
         }
     }
 
-    /// A partition is to be read, and taken over where it may move; answers the offset to seek to,
-    /// if known.
+    /// Starts reading a partition, taking it over if partitions may move; returns the offset to
+    /// seek to, if known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
             Topology::Single(engine) => engine.assign(at),
@@ -30,8 +30,8 @@ impl Topology {
         }
     }
 
-    /// A partition that is not assigned may be assigned soon: it holds others back until it is
-    /// revoked. `false` where it goes to another process at once.
+    /// Makes the watermark wait for an unassigned partition that may be assigned soon, until it is
+    /// revoked. Returns `false` if other processes may own it at once.
     pub fn await_partition(&mut self, at: PartitionId) -> bool {
         let Topology::Single(engine) = self else {
             return false;
@@ -40,8 +40,8 @@ impl Topology {
         true
     }
 
-    /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
-    /// move, a process cannot know what others have read.
+    /// Whether an engine over all partitions has positions of a topic. Where partitions move, a
+    /// process cannot know what others have read.
     pub fn was_read(&self, source: u16) -> bool {
         let is = |o: Origin| o.source == source;
         let known = |engine: &Engine| engine.shard().partitions().positions().any(is);
@@ -71,7 +71,8 @@ impl Topology {
         }
     }
 
-    /// Partitions that are assigned and are not read for good, by topic, each with the reason.
+    /// Partitions that are assigned and not read until somebody acts, by topic, each with the
+    /// reason.
     pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         let sharded = match self {
             Topology::Sharded(m) => Some(m),
@@ -80,7 +81,7 @@ impl Topology {
         sharded.into_iter().flat_map(|m| m.suspended())
     }
 
-    /// Why a partition could not be taken over, for now, once.
+    /// Returns once why a partition could not be taken over for now.
     pub fn take_trouble(&mut self) -> Option<KafkaError> {
         let Topology::Sharded(m) = self else {
             return None;
@@ -96,8 +97,8 @@ impl Topology {
         m.must_claim_again(ours)
     }
 
-    /// A partition is no longer read here. What is known of it goes along, unless the group has
-    /// given it away already.
+    /// Gives up a partition. If it has checkpoints, a last one is written, unless the group has
+    /// already given the partition away (`lost`).
     pub fn revoke(&mut self, at: PartitionId, lost: bool) {
         match self {
             Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Revoked),
@@ -106,7 +107,7 @@ impl Topology {
         }
     }
 
-    /// A partition that is not assigned no longer exists.
+    /// Drops an unassigned partition that no longer exists.
     pub fn drop_gone(&mut self, at: PartitionId) {
         match self {
             Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Gone),

@@ -63,7 +63,7 @@ fn the_fault_of_a_client_that_is_gone_does_not_stay() {
     assert_eq!(log.facts().read_fault, None);
 }
 
-/// What is handed over next, at most so many events.
+/// The events that are handed over next, at most `max`.
 fn taken(state: &mut State, max: usize) -> Vec<(i64, String)> {
     let mut all = Vec::new();
     state.fetch(max, &mut |batch| {
@@ -96,7 +96,7 @@ fn a_log_that_could_not_be_read_is_read_on_from_the_same_event() {
         errors: Vec::new(),
     };
     assert_eq!(taken(&mut state, 1), [(0, event(0))]);
-    // Another text than the checksum is of, in the file that is open.
+    // A text that does not match the checksum, in the open file.
     let second = event(1).into_bytes();
     let of = |bytes: &[u8]| bytes.windows(second.len()).position(|w| w == second);
     let files = std::fs::read_dir(folder.path()).expect("a folder");
@@ -112,7 +112,7 @@ fn a_log_that_could_not_be_read_is_read_on_from_the_same_event() {
         assert_eq!(state.errors.len(), tries);
         let fault = log.facts().read_fault.expect("it is said");
         assert!(fault.contains("is damaged"), "{fault}");
-        // Not before a while has passed.
+        // Not before the pause has passed.
         assert_eq!(taken(&mut state, 1), []);
         assert_eq!(state.errors.len(), tries);
         wait(&mut state);

@@ -1,5 +1,5 @@
-//! A consumer's place in its group: whether it reads and is ready, which partitions it gives up,
-//! what it commits, and how it is recreated and closed.
+//! The membership of a consumer in its group: when it reads and is ready, which partitions it gives
+//! up, what it commits, and how it is recreated and closed.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use crate::collect::Origin;
 use crate::kafka::{Consumer, Partition};
 use crate::telemetry::Published;
 
-/// How long leaving the group may take. A client that was closed during a rebalance was seen to
-/// wait for its metadata forever. All state is on disk by then, and the group notices after a
-/// session timeout.
+/// How long leaving the group may take. A client that was closed during a rebalance once waited for
+/// its metadata forever. All state is on disk by then, and the group notices after a session
+/// timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
 impl SourceConsumer {
-    /// Pauses while the disk is behind, something must be stored first (`unsaved`), or the schema
-    /// queue is full, and resumes afterwards.
+    /// Pauses reading while the disk is behind, while something must be stored first (`unsaved`),
+    /// or while the schema queue is full. Resumes afterwards.
     pub fn pause_or_resume(&mut self, disk_behind: bool, unsaved: bool) {
         let queue = &self.source.queue;
         let schemas_behind = match self.schemas_behind {
@@ -37,7 +37,7 @@ impl SourceConsumer {
             self.pause_logged = true;
             tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused");
         } else if paused {
-            // A moment at every first start, and often where a worker catches up.
+            // This takes a moment at each first start, and is frequent while a worker catches up.
             tracing::debug!(topics, "reading waits until state is stored");
         } else if std::mem::take(&mut self.pause_logged) {
             tracing::info!(topics, "reading goes on");
@@ -52,8 +52,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
-    /// `/ready` has the last error. Returns whether the assignment changed.
+    /// Publishes whether the source is ready: the group has made an assignment, even an empty one.
+    /// Until then `/ready` shows the last error. Returns whether the assignment changed.
     pub fn publish_readiness(&mut self, topology: &mut Topology, published: &Published) -> bool {
         let changed = std::mem::take(&mut self.source.assignment_changed);
         let error = self.source.last_error.take().map(|e| e.to_string());
@@ -72,8 +72,8 @@ impl SourceConsumer {
         changed
     }
 
-    /// Releases partitions that the snapshot has and the group assigned to another member. They
-    /// would hold the watermark back. One that no longer exists is not waited for.
+    /// Releases partitions of the snapshot that the group assigned to another member, because they
+    /// would hold the watermark back. Partitions that no longer exist are dropped.
     fn release_unassigned(&mut self, topology: &mut Topology) {
         let assigned = self.consumer.assignment();
         self.source.gone.retain(|p| self.consumer.is_gone(*p));
@@ -110,7 +110,7 @@ impl SourceConsumer {
         match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);
-                // To leave may take for ever.
+                // Leaving may take forever.
                 let _ = spawn("consumer", move || drop(old));
                 self.paused = false;
                 self.recreate_at = None;
@@ -123,7 +123,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Commits these positions, up to which records are stored, of its assigned partitions.
+    /// Commits those of these positions that are of assigned partitions. All records before them
+    /// are stored.
     pub fn commit(&mut self, positions: &[Origin]) {
         let records = &self.source.records;
         let stored: Vec<(Partition, i64)> = positions
@@ -136,7 +137,7 @@ impl SourceConsumer {
         }
     }
 
-    /// Sends the last dead letters, within this time.
+    /// Sends the remaining dead letters within this time.
     pub fn flush(&self, within: Duration) {
         if let Some(dead_letters) = &self.source.records.dead_letters
             && !dead_letters.flush(within)
@@ -149,7 +150,7 @@ impl SourceConsumer {
 impl SourceReader {
     /// Releases a partition that is no longer assigned. A group may assign partitions in two rounds
     /// and give the same ones back. If no other process can count the partition, it holds the
-    /// others back for a while; otherwise its remaining records would be late when it comes back.
+    /// others back for a while. Otherwise its remaining records would be late when it comes back.
     pub(super) fn release(&mut self, partition: Partition, topology: &mut Topology, lost: bool) {
         let id = self.records.partition_id(partition);
         if self.unassigned.contains_key(&partition) {
@@ -162,7 +163,7 @@ impl SourceReader {
         }
     }
 
-    /// Nothing waits for a partition that no longer exists; its sums stay.
+    /// Stops waiting for a partition that no longer exists; its sums stay.
     fn drop_gone(&mut self, partition: Partition, topology: &mut Topology) {
         self.unassigned.insert(partition, Hold::Over);
         topology.drop_gone(self.records.partition_id(partition));
@@ -177,12 +178,12 @@ impl SourceReader {
         );
     }
 
-    /// The partitions are lost: there is none until the group assigns some again.
+    /// All partitions are lost until the group assigns some again.
     pub(super) fn lose(&mut self) {
         self.lost_since.get_or_insert_with(Instant::now);
     }
 
-    /// These partitions are released next.
+    /// Announces that these partitions are released next.
     pub(super) fn releasing(&self, all: &[Partition], topology: &mut Topology) {
         topology.revoking(all.iter().map(|p| self.records.partition_id(*p)));
     }
@@ -211,7 +212,7 @@ impl SourceReader {
 /// Closes the members of groups, within a bounded time.
 pub fn close(members: impl Send + 'static) {
     let (done, closed) = std::sync::mpsc::channel();
-    // To leave may take for ever.
+    // Leaving may take forever.
     let started = spawn("leave", move || {
         drop(members);
         let _ = done.send(());

@@ -8,15 +8,15 @@ use crate::kafka::{KafkaError, Partition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Whether a partition that is not assigned holds the others back: nothing passes what it may still
-/// bring.
+/// Whether an unassigned partition holds the others back: the watermark waits for records that it
+/// may still have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// For a while; it has for so long.
+    /// It holds them back for a while, and has done so for this long.
     For(Duration),
-    /// Until it is assigned.
+    /// It holds them back until it is assigned.
     UntilAssigned,
-    /// No longer.
+    /// It no longer holds them back.
     Over,
 }
 
@@ -26,12 +26,12 @@ pub struct SourceReader {
     pub input: Input,
     /// Decodes and counts its records.
     pub records: RecordReader,
-    /// Threads that decode batches with it, where there are any.
+    /// Threads that help to decode batches, if there are any.
     pub threads: Option<DecodeThreads>,
     /// Records that wait for their schema.
     pub queue: SchemaQueue,
-    /// Partitions that are shorter than what was read of them, each with the reason why reading
-    /// stopped.
+    /// Partitions that are not read because they are shorter than what was read of them, each with
+    /// the reason.
     pub stopped: BTreeMap<Partition, String>,
     /// By topic, the number of offsets that were deleted before they were read.
     pub lost: Vec<u64>,
@@ -41,19 +41,19 @@ pub struct SourceReader {
     pub fenced: bool,
     /// The assignment changed since the flag was last cleared.
     pub assignment_changed: bool,
-    /// Partitions begin, go on or stay unread at positions that are not stored yet.
+    /// Partitions start, continue or stay unread at positions that are not stored yet.
     pub begun: bool,
     /// Unassigned partitions, and whether each holds the others back.
     pub unassigned: BTreeMap<Partition, Hold>,
-    /// Partitions that the log has named as gone.
+    /// Partitions that were logged as gone.
     pub gone: BTreeSet<Partition>,
-    /// The offset of each partition up to which its records are stored, and may be committed.
+    /// The offset of each partition up to which its records are stored, so that it may be
+    /// committed.
     pub stored: BTreeMap<Partition, i64>,
-    /// When the group threw this process out: it took all partitions away, or the consumer failed,
-    /// and no assignment has come since.
+    /// When the group removed this process (it revoked all partitions, or the consumer failed), if
+    /// no assignment has come since.
     pub lost_since: Option<Instant>,
-    /// The last error. An error that needs an operator is not replaced by those that follow from
-    /// it.
+    /// The last error. An error that needs an operator is not replaced by its consequences.
     pub last_error: Option<KafkaError>,
 }
 
@@ -89,12 +89,12 @@ impl SourceReader {
         all.map(|((topic, partition), why)| (topic, partition, why.as_str()))
     }
 
-    /// Topic and number of a partition, for the log.
+    /// Topic name and number of a partition, for the log.
     pub(super) fn name_of(&self, partition: Partition) -> (&str, i32) {
         (self.records.topic(partition.topic), partition.partition)
     }
 
-    /// Drops what is known of a partition whose assignment changes.
+    /// Forgets the state of a partition whose assignment changes.
     pub(super) fn reset(&mut self, partition: Partition) {
         self.assignment_changed = true;
         self.stopped.remove(&partition);

@@ -1,4 +1,4 @@
-//! Other processes where there may be only this one.
+//! Detects other processes where only one may run.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use crate::app::ingest::contest::{Claim, Contest, Decision};
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
 
 impl SourceConsumer {
-    /// Looks for other processes where there may be only this one: under its `instance`, and in a
-    /// group without a state topic (`alone`). Decides which of them goes on.
+    /// Looks for other processes where only one may run: under the same `instance`, or in a group
+    /// without a state topic (`alone`). Decides which of them continues.
     pub fn contend(&mut self, alone: bool) {
         if self.returning && (self.recreate_at.is_some() || !self.consumer.joined()) {
-            // Until then the partitions are those of the other process.
+            // Until then the partitions belong to the other process.
             return;
         }
         self.returning = false;
@@ -65,13 +65,13 @@ impl SourceConsumer {
         }
     }
 
-    /// Why this process must stop, if another one was there first.
+    /// Why this process must stop, if another one was first.
     pub fn displaced(&self) -> Option<&str> {
         self.displaced.as_deref()
     }
 
-    /// The contest with another process. Who has lost all partitions may share them with nobody,
-    /// because a broker that does not answer takes them away too: then the group has to name one.
+    /// The contest with another process. A process that has lost all partitions counts another one
+    /// only if the group names it, because a broker that does not answer takes partitions away too.
     fn rivalry(&self) -> Option<&Contest> {
         let lost = self.source.lost_since.is_some();
         let is_known = |c: &&Contest| {
@@ -80,12 +80,12 @@ impl SourceConsumer {
         self.contest.as_ref().filter(is_known)
     }
 
-    /// How many other processes are where there may be one.
+    /// Number of other processes where only one may run.
     pub fn other_members(&self) -> usize {
         self.rivalry().map_or(0, |c| c.others.len().max(1))
     }
 
-    /// What is claimed by another process too, each with what that means.
+    /// The parts that another process claims too, each with the consequence.
     pub fn contested(&self) -> Vec<(String, String)> {
         let Some(contest) = self.rivalry() else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a consumer does not read, and why.
+//! Which parts of a source are not read, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::SourceConsumer;
 use crate::app::setup::part;
 use crate::kafka::{KafkaError, Partition};
 
-/// A broker that does not answer for so long is away: longer than partitions take to change their
-/// leader.
+/// A broker counts as away after this long without an answer: longer than partitions take to change
+/// leaders.
 const UNREACHABLE_AFTER: Duration = Duration::from_secs(30);
 
 impl SourceConsumer {
-    /// Parts of what it reads that are not read or left out, each with the reason.
+    /// Parts of the source that are not read or that verdicts leave out, each with the reason.
     pub fn unread(&self) -> impl Iterator<Item = (String, String)> {
         let all = self.hidden().chain(self.away());
         let all = all.chain(self.thrown_out()).chain(self.awaits_schemas());
@@ -44,7 +44,7 @@ impl SourceConsumer {
         })
     }
 
-    /// The partitions that nothing is read of because their broker has not answered for a while.
+    /// The partitions of which nothing is read because their broker has not answered for a while.
     pub fn unreachable(&self) -> Vec<Partition> {
         if self
             .consumer
@@ -58,8 +58,8 @@ impl SourceConsumer {
         leaders.map(|(partition, _)| partition).collect()
     }
 
-    /// What is not read because brokers have not answered for a while, each with the reason: all
-    /// topics, or those with a partition whose leader does not answer.
+    /// Parts that are not read because brokers have not answered for a while, each with the reason:
+    /// all topics, or those with a partition whose leader does not answer.
     fn away(&self) -> Vec<(String, String)> {
         if self.fenced {
             return Vec::new();
@@ -85,7 +85,8 @@ impl SourceConsumer {
         })
     }
 
-    /// Why nothing is read, where records have waited for their schema for a while.
+    /// The part and the reason, if nothing is read because records have waited for their schema for
+    /// a while.
     fn awaits_schemas(&self) -> Option<(String, String)> {
         let time = self.schemas_behind?.elapsed();
         let topics = self.options.kafka.topics.join(",");
@@ -97,8 +98,8 @@ impl SourceConsumer {
         (time >= UNREACHABLE_AFTER).then(|| (format!("schemas of {topics}"), why))
     }
 
-    /// Partitions that verdicts go on without because a transaction hides their records, each with
-    /// the reason.
+    /// Partitions that verdicts leave out because a transaction hides their records, each with the
+    /// reason.
     fn hidden(&self) -> impl Iterator<Item = (String, String)> {
         let hidden = self.consumer.hidden().filter(|(_, h)| h.reported);
         hidden.map(|(p, h)| {
@@ -113,8 +114,8 @@ impl SourceConsumer {
         })
     }
 
-    /// Why nothing is read, where the group has thrown this process out for a while. What is said
-    /// of brokers that are away, or of the `instance`, says it already.
+    /// The part and the reason, if the group has removed this process for a while. `None` while
+    /// brokers are away or the `instance` is taken, as that is reported already.
     fn thrown_out(&self) -> Option<(String, String)> {
         let cut_off = self
             .consumer
@@ -204,7 +205,7 @@ windows = ["1m"]
         let said = |c: &SourceConsumer| c.unread().collect::<Vec<_>>();
         let long = || Instant::now().checked_sub(UNREACHABLE_AFTER);
 
-        // The topic had a second partition once: nothing waits for it.
+        // The topic once had a second partition: nothing waits for it.
         topology.on_partition((0, 1).into(), PartitionEvent::Rewound(5));
         assert_eq!(topology.positions().len(), 1);
         published.not_ready("kafka clicks", "joining");
@@ -212,7 +213,7 @@ windows = ["1m"]
         assert!(consumer.publish_readiness(&mut topology, &published));
         assert!(ready(&published));
         assert_eq!(said(&consumer), []);
-        // It was let go already. Two answers are needed, as a broker may lag.
+        // It was released already. Two answers are needed, as a broker may lag.
         let partition = (0, 1).into();
         consumer.source.unassigned.insert(partition, Hold::Over);
         let begun = Instant::now();
@@ -222,14 +223,14 @@ windows = ["1m"]
             consumer.publish_readiness(&mut topology, &published);
         }
 
-        // The group takes its partitions away.
+        // The group revokes its partitions.
         consumer.source.lose();
         published.not_ready("kafka clicks", "lost");
         consumer.source.assignment_changed = true;
         consumer.publish_readiness(&mut topology, &published);
         assert!(!ready(&published));
         assert_eq!(said(&consumer), [], "it may come back at once");
-        // Nobody is there unless the group names somebody, or gives a part back.
+        // No other process counts unless the group names one or assigns partitions again.
         let stranger = Peer {
             host: None,
             start: None,
@@ -253,7 +254,7 @@ windows = ["1m"]
             assert!(why.contains("took all partitions away 30 s ago"), "{why}");
             assert!(why.ends_with("another assignor"), "{why}");
         }
-        // It has joined again.
+        // The consumer has joined again.
         consumer.source.lost_since = None;
         consumer.source.assignment_changed = true;
         consumer.publish_readiness(&mut topology, &published);

@@ -40,7 +40,7 @@ fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
         assert!(reader.last_rejections.iter().all(Option::is_none));
         let total = engine.counters().total();
         assert!(total.rejected.iter().all(|n| *n == 0), "{total:?}");
-        // Each of the three was taken: one id, so two are repeats of the first.
+        // All three were accepted: they share an id, so two are repeats of the first.
         assert_eq!((total.records, total.duplicate), (3, 2), "{total:?}");
     }
 }
@@ -71,7 +71,7 @@ fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_reje
     assert!(first.contains("row 1 of 2, 1 of them rejected"), "{first}");
 }
 
-/// Topics that carry both.
+/// A topic with both predictions and outcomes.
 const BOTH: &str = r#"
 [[source]]
 topics = ["both"]
@@ -106,7 +106,7 @@ fn an_outcome_among_predictions_is_checked_as_a_whole() {
     let twice = r#"{"id":"a","label":0,"label":1}"#;
     assert_eq!(decode(twice), [Err(Reason::Malformed)]);
     assert_eq!(decode(good), [Ok("an outcome")]);
-    // Of a prediction it is not wanted.
+    // A prediction needs no such field.
     let event = r#"{"model":"m","id":"a","score":0.5,"label":0,"label":1}"#;
     assert_eq!(decode(event), [Ok("a prediction")]);
 }
@@ -138,7 +138,7 @@ fn an_event_of_another_model_is_told_with_its_name_and_the_one_that_may_be_meant
     assert!(far.starts_with("model `churn`: no [[model]]"), "{far}");
 }
 
-/// What is logged meanwhile.
+/// Captures what is logged.
 #[derive(Clone, Default)]
 struct Log(Arc<parking_lot::Mutex<Vec<u8>>>);
 

@@ -1,8 +1,8 @@
 //! The comparison of what fires with what people were notified of.
 //!
 //! Changes alone would miss alerts whose silence has ended, and notified alerts that no longer fire
-//! because their streams are gone or a crash took them back. Once a minute, and at once for a new
-//! sink, the comparison also finds firing alerts that a sink did not get.
+//! because their streams are gone or a crash took them back. Once a minute, and at once after sinks
+//! change, the comparison also finds firing alerts that a sink did not get.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -46,11 +46,11 @@ impl AlertDispatcher {
             })
             .collect();
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
-        // Where several processes judge a stream, it may fire in another one.
+        // If several processes judge a stream, it may fire in another one.
         if !self.divided {
             self.end_judged_again(engine, &firing, now_ms);
         }
-        // Until then what does not fire may do so again, and what fires may end.
+        // Until then, an alert that does not fire may fire again, and one that fires may end.
         if !caught_up {
             return;
         }

@@ -1,9 +1,8 @@
 //! What the owner of a stream hands to its next owner about the stream's alert.
 //!
-//! The process that gives up a stream neither resolves nor repeats its alert from then on; the next
-//! owner knows that people were notified and sends the end. A stream whose partitions lie in
-//! several processes that each judge is judged, and notified, by each process over its own
-//! partitions.
+//! After giving up a stream, a process neither resolves nor repeats its alert; the next owner knows
+//! that people were notified, and sends the end. If several processes judge a stream, each judges
+//! its own partitions and sends its own notifications.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +12,16 @@ use crate::app::cluster::topology::Topology;
 use crate::judge::StreamId;
 use crate::notify::AlertHandover;
 
-/// Least time between two accounts of what waits for sinks, where each is a save of all that may
-/// move.
+/// Least time between two accounts of what waits for sinks, if each account saves everything that
+/// may move.
 const SAVE_AGAIN: Duration = Duration::from_secs(1);
 
-/// The same where each is a few records.
+/// Least time between two accounts of what waits for sinks, if each account is a few records.
 const RECORD_AGAIN: Duration = Duration::from_millis(100);
 
 impl AlertDispatcher {
-    /// Hands what people were notified of to the engine, where streams may move, under the first
-    /// stream of each alert. Returns whether that is to be saved at once.
+    /// If streams may move, hands what people were notified of to the engine, under the first
+    /// stream of each alert. Returns whether it must be saved at once.
     pub fn carry(&mut self, engine: &mut Topology) -> bool {
         let again = match engine.divides_models() {
             true => SAVE_AGAIN,
@@ -69,7 +68,7 @@ impl AlertDispatcher {
         }
         came.values()
             .for_each(|handover| self.notifier.acquire(handover));
-        // What fires may end before the next comparison.
+        // An alert that fires may end before the next comparison.
         for (stream, alert) in alerts {
             let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);
             self.groups.step(&stream, &alert, notified);

@@ -21,7 +21,7 @@ fn plan() -> Plan {
     testing::plan(JudgeOptions::plain())
 }
 
-/// The alert of a stream that fires with this severity, or does not any more.
+/// The alert of a stream that fires with this severity, or no longer fires.
 fn alert(severity: Option<Severity>) -> Alert {
     let state = severity.map_or(AlertState::Resolved, |_| AlertState::Firing);
     Alert {
@@ -73,8 +73,8 @@ fn start(folder: &TempDir, engine: &Topology, published: &Arc<Published>) -> Ale
     started.expect("it starts")
 }
 
-/// Starts, takes the change of a stream within the first second, or else compares, and stops.
-/// Returns what was notified last.
+/// Starts, handles a change within the first second or else compares, and stops. Returns the last
+/// notification.
 fn told_after_start(
     folder: &TempDir,
     mut engine: Topology,
@@ -98,7 +98,7 @@ fn told_after_start(
                 facts: alarm::facts(report, to, None),
                 stream,
             };
-            // However slow the machine is.
+            // So that no comparison comes, however slow the machine is.
             alerts.compared = Instant::now() + Duration::from_secs(3_600);
             alerts.dispatch(&[change], &mut engine, &published);
         }
@@ -141,7 +141,7 @@ fn streams_that_fired_before_a_restart_belong_to_their_alert_at_once() {
     let told = |fire, change| told_after_start(&folder, engine(fire), change);
     let paged = told([Some(Page), None], None);
     assert_eq!((paged.severity, paged.was), (Page, None));
-    // It joins as a warning, which is no news.
+    // It joins as a warning, which needs no notification.
     let joins = Some(("2", AT_MS + SECOND_MS, Some(Warn)));
     assert_eq!(told([Some(Page), None], joins), paged);
     let ends = |version| Some((version, AT_MS + 2 * SECOND_MS, None));
@@ -162,7 +162,7 @@ fn the_record_is_that_of_the_streams_own_change_or_its_newest() {
     };
     let at_ms = AT_MS + SECOND_MS;
     let (one, two) = (id("1").fingerprint(), id("2").fingerprint());
-    // The other one changes, and this one speaks for the alert from then on.
+    // One stream changes; the other one represents the alert from then on.
     assert_eq!(told([Some(Page), Some(Warn)], ("1", at_ms, None)), two);
     let falls = told([Some(Page), None], ("1", at_ms, Some(Warn)));
     assert_eq!(falls, format!("{one}-{at_ms}-warn"));
@@ -269,7 +269,7 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     let published = Arc::new(Published::default());
     let mut alerts = start(&folder, &engine, &published);
     let mut options = options(&[]);
-    // A segment tells nothing apart here, a version does.
+    // Here segments share an alert, and versions do not.
     for stays in [true, false] {
         alerts.compare(
             &engine,
@@ -321,7 +321,7 @@ fn an_alert_that_a_reload_ended_is_sent_again_when_the_next_one_brings_it_back()
     alerts.stop(Duration::from_secs(60), &mut engine);
 }
 
-/// Runs nothing until it is asked.
+/// A host that runs nothing until it is asked to.
 #[derive(Default)]
 struct Idle(Mutex<Vec<Box<dyn Steps>>>);
 
