@@ -2,7 +2,7 @@
 //!
 //! An Alertmanager drops an alert that is not refreshed: each alert carries `endsAt` and is over
 //! then. So firing alerts are sent again at an interval, with an `endsAt` that lies [`AHEAD`]
-//! intervals in the future. That outlives a restart of this process and some failed posts. A
+//! intervals in the future. So alerts outlive a restart of this process and some failed posts. A
 //! resolved alert is sent once, with the time of its resolution.
 //!
 //! Labels identify and annotations describe: a number among the labels would create a new alert
@@ -21,8 +21,8 @@ use serde_json::{Map, Value, json};
 
 /// Intervals until `endsAt`. Prometheus uses four as well (`rules/alerting.go`).
 const AHEAD: i64 = 4;
-/// Alerts of a request that sends them again: 200 kB or so, below the limit of any proxy. One that
-/// refused the request of all would let all of them end.
+/// Most alerts in one resend: about 200 kB, below the limit of any proxy. If one request had all
+/// alerts and a proxy refused it, all would end.
 const RESENT_MAX: usize = 64;
 
 /// An Alertmanager.
@@ -114,7 +114,7 @@ impl Receiver for Alertmanager {
             match self.post.json(&alerts.to_string(), &[]) {
                 Ok(said) if result.is_ok() => result = Ok(said),
                 Ok(_) => {}
-                // The others may be accepted.
+                // The other requests may be accepted.
                 Err(refused) if refused.is_permanent() => result = Err(refused),
                 Err(failed) => return Err(failed),
             }
@@ -123,7 +123,7 @@ impl Receiver for Alertmanager {
     }
 }
 
-/// Labels without the empty ones, which an Alertmanager drops too.
+/// The labels that are not empty; an Alertmanager would drop empty ones.
 fn labels(notification: &Notification, severity: Severity) -> Value {
     let all = [
         ("alertname", ALERT_NAME),
@@ -147,8 +147,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Sends so many alerts again to a server that answers with these statuses, in turn; how it
-    /// ended, and how many alerts each request had.
+    /// Resends this many alerts to a server that answers with these statuses in turn. Returns the
+    /// result, and how many alerts each request had.
     fn resent(alerts: u8, statuses: &'static [u16]) -> (Result<String, Failure>, Vec<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -194,7 +194,7 @@ mod tests {
         let (ended, sizes) = resent(200, &[200, 413, 200, 200]);
         assert!(ended.is_err_and(|failure| failure.is_permanent()));
         assert_eq!(sizes, [64, 64, 64, 8]);
-        // The rest waits for one that may accept it later.
+        // After a temporary failure, the rest waits.
         let (ended, sizes) = resent(200, &[200, 503]);
         assert!(ended.is_err_and(|failure| !failure.is_permanent()));
         assert_eq!(sizes, [64, 64]);

@@ -41,7 +41,7 @@ impl AlertControl {
         Ok(known)
     }
 
-    /// Acknowledges an alert.
+    /// Acknowledges the alert with this fingerprint.
     pub fn acknowledge(&self, fingerprint: &str, ack: Ack) -> Result<(), String> {
         let mut journal = self.0.journal.lock();
         let acceptable = journal.state().silences.acceptable(&ack);

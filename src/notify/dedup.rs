@@ -1,9 +1,8 @@
 //! Decides whether a notification must be sent. Pure: no clock and no file.
 //!
-//! The engine makes each change once. After a crash, however, it resumes from a snapshot that is
-//! older than the last notification and makes some changes again. So for each alert this module
-//! keeps what was notified last: since when it fires, with which severity, when that changed, and
-//! when the alert was last bad.
+//! The engine makes each change once. But after a crash it resumes from a snapshot that is older
+//! than the last notification, and repeats some changes. So this module keeps for each alert what
+//! was notified last: its start, its severity, the time of the change, and when it was last bad.
 //!
 //! | notification | is sent |
 //! |---|---|
@@ -13,35 +12,36 @@
 //! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified, or of that time and severity is greater |
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
 //!
-//! Repeated changes are not always the same. While a watermark stands still, an alert ends by the
+//! Repeated changes are not always the same. While a watermark is stalled, an alert ends by the
 //! clock, and fires again once its data are judged. A process that resumes from an earlier state
-//! and does not have to wait sees one long firing; a process that waits at another moment sees
-//! other firings. So an end is compared with the event time that had been judged by then, and not
-//! with the clock. A notification also follows the previous one of its alert: of one firing it
-//! gives the later start, which people know. A firing that continues after its end was notified
-//! starts where it is bad again. An administrative end says nothing of the data: alerts were
-//! grouped otherwise, or the streams were gone. An alert that fires after it is sent whatever is
-//! known of its data, and starts at least 1 ms later than before. So the start of an alert never
-//! decreases, nor does the time of change within one firing: no two changes have the same key.
+//! without waiting sees one long firing; a process that waits at another time sees other firings.
+//! So an end is compared with the event time that had been judged by then, not with the clock.
+//! Times also do not go back: a notification of the same firing has the later of both starts, which
+//! people know. A firing that continues after its end was notified starts where it is bad again. An
+//! administrative end does not depend on the data: alerts were regrouped, or the streams were gone.
+//! An alert that fires after such an end is always sent, and starts at least 1 ms later than
+//! before. So the start of an alert never decreases, nor does the time of change within one firing:
+//! no two changes have the same key.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
 //! [`Deduplicator::orphans`] finds alerts that were notified and have not been seen firing for
-//! [`ORPHAN_MS`]: their streams are gone, or since a restart they are grouped otherwise or judged
+//! [`ORPHAN_MS`]: their streams are gone, or since a restart they are grouped differently or judged
 //! without their state. An alert whose stream was [released](Deduplicator::release) with its
 //! partition is not an orphan; its new owner resolves it. A stream that comes back brings what its
-//! last owner knew; one that fires here without that is new.
+//! last owner knew. If a released alert fires here without that, only a later start or change is
+//! sent.
 //!
 //! A notification names the other severities of its firing that were notified before
-//! ([`Notification::earlier`]). Its end concerns what people may have open because of them, and
-//! nothing else: another process may have notified the same alert.
+//! ([`Notification::earlier`]). Its end closes only what people may have open because of these:
+//! another process may have notified the same alert.
 
 use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a notified alert may go unseen, while all is read, before it is resolved as an orphan.
-/// Longer than it takes to make a change again after a restart that was notified before the crash.
+/// How long a notified alert may not be seen firing, while all is read, before it is resolved as an
+/// orphan. Longer than a restart takes to repeat a change that was notified before a crash.
 pub const ORPHAN_MS: i64 = 600_000;
 
 /// Most resolved alerts to keep.
@@ -55,15 +55,15 @@ pub const RELEASED_MAX: usize = 10_000;
 struct LastFiring {
     since_ms: i64,
     at_ms: i64,
-    /// When it was last bad, by what had been judged.
+    /// When the alert was last bad, according to the data judged by then.
     bad_ms: i64,
     severity: Severity,
-    /// The other severities that were notified of it.
+    /// The other severities that were notified during this firing.
     earlier: Vec<Severity>,
     firing: bool,
     /// Its end was notified, and was administrative.
     administrative: bool,
-    /// When it was last seen firing, by a clock that goes on only while all is read.
+    /// When it was last seen firing, by a clock that runs only while all is read.
     seen_ms: Option<i64>,
     /// Another process owns it now.
     released: bool,
@@ -74,7 +74,7 @@ impl LastFiring {
         self.firing && !self.released
     }
 
-    /// The severities that were notified of it, besides this one.
+    /// The severities that were notified during this firing, except this one.
     fn others(&self, severity: Severity) -> Vec<Severity> {
         let all = self.earlier.iter().copied().chain([self.severity]);
         all.filter(|s| *s != severity).collect()
@@ -85,7 +85,7 @@ impl LastFiring {
 #[derive(Debug, Clone, Default)]
 pub struct Deduplicator {
     last: BTreeMap<String, LastFiring>,
-    /// When the released ones changed last, and their fingerprints.
+    /// The released alerts: time of the last change, and fingerprint.
     released: BTreeSet<(i64, String)>,
 }
 
@@ -97,9 +97,9 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was` and `earlier`, and has it follow those
-    /// before it. An end gets the severity that was notified last: sinks do not know a later one.
-    /// Call [`Deduplicator::record`] once it is queued.
+    /// Whether the notification must be sent. Fills in `was` and `earlier`, and moves its times so
+    /// that they do not go back. An end gets the severity that was notified last: sinks do not know
+    /// a later one. Call [`Deduplicator::record`] once it is queued.
     pub fn admits(
         &self,
         notification: &mut Notification,
@@ -124,8 +124,8 @@ impl Deduplicator {
             return true;
         };
         if l.released {
-            // A stream that comes back brings its alert. This one has begun again, and meanwhile
-            // another process may have notified the end.
+            // A stream that comes back would have brought its alert. This one started again, and
+            // another process may have notified the end meanwhile.
             return (since_ms, at_ms) > (l.since_ms, l.at_ms);
         }
         if l.administrative {
@@ -140,25 +140,25 @@ impl Deduplicator {
             return bad_ms > l.bad_ms;
         }
         if since_ms > l.since_ms {
-            // The end of the last one was not notified.
+            // The end of the last firing was not notified.
             notification.earlier = l.others(notification.severity);
             return true;
         }
         self.follow(notification);
         notification.was = Some(l.severity);
-        // Of streams that begin together the first may be less severe than the others.
+        // If streams start together, the first may be less severe than the others.
         let (is, was) = (notification.severity, l.severity);
         (at_ms > l.at_ms && is != was) || (at_ms == l.at_ms && is > was)
     }
 
-    /// Whether the alert was last notified to fire with another severity.
+    /// Whether the last notification says that the alert fires with another severity.
     pub fn has_other_severity(&self, fingerprint: &str, severity: Severity) -> bool {
         let last = self.last.get(fingerprint);
         last.is_some_and(|l| l.firing && l.severity != severity)
     }
 
-    /// Makes a notification of a firing that was notified before start and change no earlier than
-    /// the last one, and say which other severities were notified.
+    /// Moves the start, change and bad time of a notification to those of the last one, if earlier.
+    /// Fills in the other severities that were notified. For a firing that was notified before.
     pub fn follow(&self, notification: &mut Notification) {
         if let Some(l) = self.last.get(&notification.fingerprint) {
             notification.earlier = l.others(notification.severity);
@@ -211,27 +211,27 @@ impl Deduplicator {
         self.released.remove(&(last.at_ms, fingerprint.to_owned()))
     }
 
-    /// Whether this notification, or a later one of its alert, was already recorded.
+    /// Whether this notification or a later one of its alert is recorded.
     pub fn is_recorded(&self, notification: &Notification) -> bool {
         let last = self.last.get(&notification.fingerprint);
         last.is_some_and(|l| (l.since_ms, l.at_ms) >= (notification.since_ms, notification.at_ms))
     }
 
-    /// The start of the notified firing; `None` if the alert does not fire, or another process has
+    /// The start of the notified firing; `None` if the alert does not fire or another process owns
     /// it.
     pub fn firing_since(&self, fingerprint: &str) -> Option<i64> {
         let last = self.last.get(fingerprint).filter(|l| l.is_ours());
         last.map(|l| l.since_ms)
     }
 
-    /// The same of the last firing that this process notified, whoever has the alert now.
+    /// The start of the firing that this process notified last, even if another process owns the
+    /// alert now; `None` if its end was notified.
     pub fn fired_since(&self, fingerprint: &str) -> Option<i64> {
         let last = self.last.get(fingerprint).filter(|l| l.firing);
         last.map(|l| l.since_ms)
     }
 
-    /// The alerts of this process that were notified and fire, and the time of the last change
-    /// notified.
+    /// The notified alerts of this process that fire, with the time of the last notified change.
     pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
         let ours = self.last.iter().filter(|(_, l)| l.is_ours());
         ours.map(|(fingerprint, l)| (fingerprint.as_str(), l.at_ms))
@@ -243,13 +243,14 @@ impl Deduplicator {
         self.last.remove(fingerprint);
     }
 
-    /// Whether nobody was notified that the alert fires with this severity.
+    /// Whether no notification says that the alert fires with this start, or a later one, and this
+    /// severity.
     pub fn is_unsent(&self, fingerprint: &str, since_ms: i64, severity: Severity) -> bool {
         let sent = |l: &LastFiring| l.firing && l.since_ms >= since_ms && l.severity == severity;
         !self.last.get(fingerprint).is_some_and(sent)
     }
 
-    /// Records that the alert is firing now, by a clock that goes on only while all is read.
+    /// Records that the alert is firing now, by a clock that runs only while all is read.
     pub fn saw_firing(&mut self, fingerprint: &str, now_ms: i64) {
         if let Some(last) = self.last.get_mut(fingerprint) {
             last.seen_ms = Some(now_ms);

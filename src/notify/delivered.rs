@@ -1,5 +1,6 @@
-//! What a process hands over at once when a sink has taken a notification. The engine's thread
-//! learns of it later ([`super::journal_updates`]), for it may judge thousands of streams first.
+//! What a process passes on at once when a sink has taken a notification. The engine's thread
+//! learns of it later ([`super::journal_updates`]), because it may first judge thousands of
+//! streams.
 
 use super::entry::{State, TransferredAlert};
 use super::notification::Notification;
@@ -8,19 +9,19 @@ use crate::stats::view::View;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// What people were notified of an alert once a sink has taken a notification of it.
+/// What people were notified of an alert, after a sink has taken a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
     /// Fingerprint of the alert.
     pub fingerprint: String,
-    /// A stream that would be of this alert: the alert moves with its model.
+    /// A stream that would belong to this alert: the alert moves with its model.
     pub stream: StreamId,
-    /// As [`super::Notifier::transfers`] has it.
+    /// The alert as text, as in [`super::Notifier::transfers`].
     pub text: String,
 }
 
 impl Delivered {
-    /// What the journal says of an alert; `None` where it has forgotten the alert.
+    /// What the journal says about an alert; `None` if it has forgotten the alert.
     pub(super) fn of(state: &State, fingerprint: &str) -> Option<Delivered> {
         let last = state.last.get(fingerprint)?;
         let ack = state.silences.acks.get(fingerprint).cloned();
@@ -50,7 +51,7 @@ pub fn fingerprint_of(text: &str) -> Option<String> {
     Some(alert.notification.fingerprint)
 }
 
-/// Takes what was delivered. It must not wait: a sink's thread calls it.
+/// Receives what was delivered. It must not wait: a sink's thread calls it.
 pub type DeliveryListener = Box<dyn Fn(Delivered) + Send + Sync>;
 
 /// The listener for deliveries, if one is set.
@@ -63,7 +64,7 @@ impl Listener {
         let _ = self.0.set(listener);
     }
 
-    /// A sink has taken a notification of this alert.
+    /// Calls the listener, because a sink has taken a notification of this alert.
     pub(super) fn delivered(&self, state: &State, fingerprint: &str) {
         if let Some(listener) = self.0.get()
             && let Some(delivered) = Delivered::of(state, fingerprint)

@@ -39,7 +39,7 @@ pub(super) enum Command {
     Move(Move),
 }
 
-/// A sink after a replacement.
+/// What a replacement does with a sink.
 pub(super) enum SinkChange {
     /// The sink of this name is unchanged.
     Keep(String),
@@ -74,25 +74,25 @@ type SinkThread = (Arc<Sink>, Arc<dyn Running>);
 /// Journal and sinks, shared by the handles and the threads.
 pub(super) struct Dispatcher {
     pub(super) journal: Arc<Mutex<AlertJournal>>,
-    /// A copy of the journal's silences, which can be read without waiting for the disk.
+    /// A copy of the journal's silences, readable without waiting for the disk.
     silences: RwLock<Arc<Silences>>,
     sinks: RwLock<Vec<Arc<Sink>>>,
-    /// Threads of the sinks, and of removed sinks that still send.
+    /// Threads of the sinks, including removed sinks that still send.
     threads: Mutex<Vec<SinkThread>>,
     pub(super) host: Arc<dyn Host>,
     clock: fn() -> i64,
     /// Seed of the jitter of the next sink.
     seed: AtomicU64,
     write_errors: Arc<AtomicU64>,
-    /// Replacements of sinks that were asked for and are not done.
+    /// Number of requested replacements of sinks that are not done.
     pub(super) replacing: AtomicU64,
-    /// Alerts of which nothing is sent, by fingerprint: another process may have them.
+    /// Fingerprints of alerts of which nothing is sent, because another process may own them.
     held: Mutex<BTreeSet<String>>,
 }
 
 impl Dispatcher {
-    /// Starts these sinks with what the journal says is undelivered, but for the alerts that are
-    /// `held`.
+    /// Starts these sinks with the undelivered notifications of the journal, except those of `held`
+    /// alerts.
     pub(super) fn start(
         journal: AlertJournal,
         (sinks, held): (Vec<NewSink>, BTreeSet<String>),
@@ -132,7 +132,7 @@ impl Dispatcher {
         self.sinks.read()
     }
 
-    /// Whether the thread of this sink has ended, which it only does of itself in a panic.
+    /// Whether the thread of this sink has ended; without a request it ends only by a panic.
     pub(super) fn has_ended(&self, sink: &Arc<Sink>) -> bool {
         let ended = |(s, thread): &SinkThread| Arc::ptr_eq(s, sink) && thread.is_ended();
         self.threads().iter().any(ended)
@@ -200,7 +200,7 @@ impl Dispatcher {
         self.push(&notification, &sinks);
     }
 
-    /// Hands what is in the journal to these sinks.
+    /// Queues a notification, which is in the journal, for these sinks.
     fn push(&self, notification: &Notification, names: &[String]) {
         let sinks: Vec<Arc<Sink>> = self.sinks().clone();
         for sink in sinks.iter().filter(|s| names.contains(&s.name)) {
@@ -259,8 +259,8 @@ impl Dispatcher {
         self.threads().retain(|(_, thread)| !thread.is_ended());
     }
 
-    /// Changes the sink of this name, or starts it if there is none. A removed one that still
-    /// empties its queue stays.
+    /// Changes the sink of this name, or starts it if there is none. A removed sink that still
+    /// empties its queue is kept.
     fn change_sink(&self, new: NewSink) -> Option<Arc<Sink>> {
         let name = new.options.name.clone();
         let runs =
@@ -285,7 +285,7 @@ impl Dispatcher {
     }
 }
 
-/// The thread "notifications": executes commands until nobody can send any more.
+/// The thread "notifications": executes commands until the channel closes.
 pub(super) struct Commands {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) inbox: Inbox<Command>,
@@ -304,14 +304,14 @@ impl Steps for Commands {
     }
 }
 
-/// Sends commands, and wakes the thread when it is sent one or when this is dropped.
+/// Sends commands. Wakes the thread after each, and when this is dropped.
 pub(super) struct CommandSender {
     sender: Option<SyncSender<Command>>,
     bell: Arc<Bell>,
 }
 
 impl CommandSender {
-    /// Sends through this channel, whose other end waits for this bell.
+    /// A sender through this channel, whose receiver waits for this bell.
     pub(super) fn new(sender: SyncSender<Command>, bell: &Arc<Bell>) -> CommandSender {
         CommandSender {
             sender: Some(sender),
@@ -319,7 +319,7 @@ impl CommandSender {
         }
     }
 
-    /// Returns whether there was room.
+    /// Sends a command. Returns whether there was room.
     pub(super) fn send(&self, command: Command) -> bool {
         let sender = self.sender.as_ref();
         let sent = sender.is_some_and(|s| s.try_send(command).is_ok());

@@ -1,9 +1,9 @@
-//! The lines of the journal of alerts, and the state that they leave.
+//! The lines of the journal of alerts, and the state that they result in.
 //!
-//! A sink misses a notification that an alert fires when its queue has no room for it, or when its
-//! receiver refuses it for good. The state knows that ([`State::missed`]) as long as the alert
-//! fires and nothing newer is queued for the sink, so that it is offered again. The sink gets the
-//! resolution in any case: a receiver may act on what it refuses.
+//! A sink misses a notification that an alert fires if its queue has no room for it, or if its
+//! receiver refuses it permanently. The state keeps this ([`State::missed`]) while the alert fires
+//! and nothing newer is queued for the sink, so that the notification is offered again. The sink
+//! gets the resolution in any case: a receiver may act on what it refuses.
 
 use super::journal_updates::{AlertUpdate, Waiting};
 use super::missed::Missed;
@@ -36,7 +36,7 @@ pub enum Entry {
         key: String,
         /// Whether it was delivered; otherwise it was given up.
         delivered: bool,
-        /// When its receiver refused it for good, if it did.
+        /// When its receiver refused it permanently, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused_ms: Option<i64>,
     },
@@ -54,7 +54,7 @@ pub enum Entry {
         /// The acknowledgement.
         ack: Ack,
     },
-    /// Someone says that a model was replaced or fixed.
+    /// Someone marks that a model was replaced or fixed.
     Deployed(Deployment),
     /// This process acquires an alert that another process has notified.
     Acquired(Box<TransferredAlert>),
@@ -78,13 +78,14 @@ pub struct TransferredAlert {
     pub notification: Notification,
     /// Sinks that were notified that it fires.
     pub sinks: BTreeSet<String>,
-    /// Those of them that missed the last notification. On the way to another process these are
-    /// also those for which it waits, as if there had been no room.
+    /// Those of `sinks` that missed the last notification. While the alert moves to another
+    /// process, sinks for which it still waits are included, as if there had been no room.
     #[serde(default)]
     pub missed: BTreeMap<String, Missed>,
     /// Its acknowledgement, if any.
     pub ack: Option<Ack>,
-    /// Earlier notifications that wait; `None` if a previous version said nothing of what waits.
+    /// Earlier notifications that wait; `None` if the text is from a version that did not have
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Waiting>,
 }
@@ -101,7 +102,7 @@ pub struct State {
     pub last: BTreeMap<String, Notification>,
     /// Sinks that were notified that an alert fires, by fingerprint. Only they get the resolution.
     pub notified: BTreeMap<String, BTreeSet<String>>,
-    /// Those of them that missed the newest notification that it fires, by fingerprint.
+    /// By fingerprint, the notified sinks that missed the newest firing notification.
     #[serde(default)]
     pub missed: BTreeMap<String, BTreeMap<String, Missed>>,
     /// Firing alerts that another process owns now.
@@ -189,8 +190,8 @@ impl State {
         }
     }
 
-    /// A sink has finished with a notification, which it may have missed. That counts while the
-    /// alert fires, and while the sink has no newer one in its queue.
+    /// A sink has finished with a notification. If the sink missed it, that is kept while the alert
+    /// fires and the sink has no newer notification of it in its queue.
     fn done(&mut self, sink: &str, key: &str, missed: Option<Missed>) {
         let waits = |(n, sinks): &(Notification, Vec<String>)| n.key == key && has(sinks, sink);
         let Some(place) = self.undelivered.iter().position(waits) else {
@@ -212,14 +213,14 @@ impl State {
         self.undelivered.retain(|(_, sinks)| !sinks.is_empty());
     }
 
-    /// What waits of an alert.
+    /// The waiting notifications of an alert.
     pub fn waiting_of(&self, fingerprint: &str) -> Waiting {
         let all = self.undelivered.iter();
         let ours = all.filter(|(n, _)| n.fingerprint == fingerprint);
         ours.cloned().collect()
     }
 
-    /// What it says of an alert.
+    /// What this state says about an alert, for the engine's thread.
     pub fn update_of(&self, fingerprint: &str) -> AlertUpdate {
         AlertUpdate {
             last: self.last.get(fingerprint).map(|n| n.key.clone()),
@@ -228,21 +229,21 @@ impl State {
         }
     }
 
-    /// The alert of a notification that waits for the sink.
+    /// The fingerprint of the alert of a notification, if that waits for the sink.
     pub fn waiting(&self, sink: &str, key: &str) -> Option<&String> {
         let mut waiting = self.undelivered.iter();
         let (notification, _) = waiting.find(|(n, sinks)| n.key == key && has(sinks, sink))?;
         Some(&notification.fingerprint)
     }
 
-    /// Whether the sink is not to be sent that the alert fires: it was notified, and it missed
-    /// nothing, or too short a time ago.
+    /// Whether the sink need not be sent that the alert fires: it was notified and missed nothing,
+    /// or it missed something too recently to be offered it again.
     pub fn knows(&self, fingerprint: &str, sink: &str, now_ms: i64) -> bool {
         let missed = self.missed.get(fingerprint).and_then(|m| m.get(sink));
         self.was_notified(fingerprint, sink) && missed.is_none_or(|m| !m.is_due(now_ms))
     }
 
-    /// Whether the sink was notified that the alert fires, or was to be.
+    /// Whether a notification that the alert fires was queued for the sink.
     pub fn was_notified(&self, fingerprint: &str, sink: &str) -> bool {
         self.notified
             .get(fingerprint)
@@ -328,7 +329,7 @@ mod tests {
         assert!(knows(&state, 0));
         done(&mut state, &second, false, Some(5));
         assert!(knows(&state, 5) && !knows(&state, 5 + HOUR_MS));
-        // A copy of the state has all of it.
+        // A copy of the state keeps all of it.
         let text = serde_json::to_string(&Entry::State(state.clone())).expect("JSON");
         assert!(text.contains(r#""book":{"#), "earlier journals say so");
         let copy: Entry = serde_json::from_str(&text).expect("an entry");
@@ -349,13 +350,13 @@ mod tests {
         assert!(state.missed.is_empty());
         done(&mut state, &second, true, None);
         assert!(state.missed.is_empty());
-        // The newer one had no room: that the older one is delivered does not help.
+        // There was no room for the newer one: delivery of the older one does not help.
         queue(&mut state, &first);
         queue(&mut state, &second);
         done(&mut state, &second, false, None);
         done(&mut state, &first, true, None);
         assert!(!state.knows(ALERT, "s", 0));
-        // After the end of the alert an older one does not matter either.
+        // After the end of the alert, a missed older one does not matter.
         queue(&mut state, &first);
         queue(&mut state, &second.resolved(3, "well"));
         done(&mut state, &first, false, None);

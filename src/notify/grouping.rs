@@ -2,15 +2,15 @@
 //!
 //! A model has a stream for each version, segment and view, and one fault concerns many of them.
 //! People receive one alert for all of them: streams with the same values of `group_by` share it.
-//! It fires while one of its streams fires, since the begin of the first one, with the greatest of
+//! It fires while one of its streams fires, since the start of the first one, with the greatest of
 //! their severities. A stream that joins later is sent only to sinks that want some of the streams.
 //!
-//! Where partitions move between processes, no process knows all streams of a model; there each
-//! stream has an alert of its own ([`GroupBy::STREAM`]), which moves with it.
+//! If partitions move between processes, no process knows all streams of a model. Then each stream
+//! has its own alert ([`GroupBy::STREAM`]), which moves with it.
 //!
-//! Always: an open alert keeps its begin, whichever of its streams end. After a restart it takes
-//! the begin from the notification ([`Deduplicator::firing_since`]). Changes that are made again
-//! are recognised by this begin.
+//! An open alert keeps its start, whichever of its streams end. After a restart it takes the start
+//! from the notification ([`Deduplicator::firing_since`]). Repeated changes are recognised by this
+//! start.
 //!
 //! [`Deduplicator::firing_since`]: super::Deduplicator::firing_since
 
@@ -19,19 +19,19 @@ use crate::collect::ROLL_UP;
 use crate::judge::{StreamId, StreamReport, alarm};
 use std::collections::BTreeMap;
 
-/// The labels besides the model by which alerts are told apart.
+/// The labels, in addition to the model, by which streams are grouped into alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupBy {
-    /// Versions of a model have alerts of their own.
+    /// Each version of a model has its own alert.
     pub version: bool,
-    /// Segments have alerts of their own.
+    /// Each segment has its own alert.
     pub segment: bool,
-    /// Views have alerts of their own.
+    /// Each view has its own alert.
     pub view: bool,
 }
 
 impl GroupBy {
-    /// Each stream has an alert of its own.
+    /// Each stream has its own alert.
     pub const STREAM: GroupBy = GroupBy {
         version: true,
         segment: true,
@@ -64,7 +64,7 @@ pub struct GroupId {
 }
 
 impl GroupId {
-    /// Identifies the alert; of an alert of one stream, the stream's fingerprint.
+    /// Identifies the alert; for an alert of one stream, the stream's fingerprint.
     pub fn fingerprint(&self) -> String {
         alarm::fingerprint([&self.model, &self.version, &self.segment, &self.view])
     }
@@ -110,7 +110,7 @@ pub enum GroupChange {
     },
 }
 
-/// The alerts that fire, by what their streams have in common.
+/// The alerts that fire, by the labels that their streams share.
 #[derive(Debug, Default)]
 pub struct AlertGroups {
     by: GroupBy,
@@ -118,7 +118,7 @@ pub struct AlertGroups {
 }
 
 impl AlertGroups {
-    /// Without an alert that fires.
+    /// Groups without an alert that fires.
     pub fn new(by: GroupBy) -> AlertGroups {
         AlertGroups {
             by,
@@ -126,7 +126,7 @@ impl AlertGroups {
         }
     }
 
-    /// By what alerts are told apart.
+    /// The labels by which streams are grouped.
     pub fn by(&self) -> GroupBy {
         self.by
     }
@@ -141,8 +141,8 @@ impl AlertGroups {
         self.open.get(id)
     }
 
-    /// Takes a change of a stream's alert. `notified` tells since when an alert fires that was
-    /// notified before a restart, by fingerprint.
+    /// Applies a change of a stream's alert. `notified` returns, by fingerprint, the start of an
+    /// alert that was notified before a restart and still fires.
     pub fn step(
         &mut self,
         stream: &StreamId,
@@ -178,7 +178,7 @@ impl AlertGroups {
         Some((id, change))
     }
 
-    /// A stream of the alert, bad at `bad_ms` for the last time, does not fire any more.
+    /// Removes a stream, last bad at `bad_ms`, from its alert, because the stream no longer fires.
     fn end(&mut self, id: &GroupId, stream: &StreamId, bad_ms: Option<i64>) -> Option<GroupChange> {
         let group = self.open.get_mut(id)?;
         let before = group.streams.remove(stream)?;
@@ -195,7 +195,7 @@ impl AlertGroups {
         changes.then_some(GroupChange::Fires)
     }
 
-    /// A stream has left this process.
+    /// Removes a stream that has left this process.
     pub fn remove(&mut self, stream: &StreamId) {
         self.end(&self.by.group_of(stream), stream, None);
     }
@@ -223,9 +223,9 @@ impl AlertGroups {
 }
 
 impl Group {
-    /// Takes the greatest severity of the streams after that of one of them was `before` and is
-    /// `now`; says whether it is another one than before. Thousands of streams may share an alert,
-    /// so all are asked only where one of the severest gives way.
+    /// Updates the greatest severity after that of one stream has changed from `before` to `now`.
+    /// Returns whether it changed. Thousands of streams may share an alert, so all are searched
+    /// only if one of the most severe streams has become less severe.
     fn settle(&mut self, before: Option<Severity>, now: Option<Severity>) -> bool {
         let rises = now.filter(|now| *now >= self.severity);
         let severity = match rises {
@@ -383,7 +383,7 @@ mod tests {
         let id = stream("1", "*");
         groups.step(&id, &firing(50, Warn), |_| Some(10));
         assert_eq!(groups.open().next().map(|(_, g)| g.since_ms), Some(10));
-        // What is made again after a crash began before the firing that was notified last.
+        // The repeated firing after a crash began before the firing that was notified last.
         let mut groups = AlertGroups::new(GroupBy::default());
         groups.step(&id, &firing(50, Warn), |_| Some(90));
         assert_eq!(groups.open().next().map(|(_, g)| g.since_ms), Some(50));

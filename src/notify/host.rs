@@ -1,4 +1,4 @@
-//! What notifications need of the host: threads, and receivers that can be reached.
+//! What notifications need from the host: threads, and connections to receivers.
 
 use super::options::{SinkOptions, Texts};
 use super::receiver::{Receiver, TopicSink};
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Runs the work beside the engine's thread, and reaches the receivers.
+/// Runs the work beside the engine's thread, and connects to the receivers.
 pub trait Host: Debug + Send + Sync {
-    /// Runs this to its end, under this name; the bell is the one that it waits for.
+    /// Runs the work to its end, under this name. The work waits for `bell`.
     fn run(
         &self,
         name: &str,
@@ -28,16 +28,16 @@ pub trait Host: Debug + Send + Sync {
     ) -> Result<Box<dyn Receiver>, String>;
 }
 
-/// Work that runs.
+/// Work that was started.
 pub trait Running: Send + Sync {
-    /// Whether it has ended.
+    /// Whether the work has ended.
     fn is_ended(&self) -> bool;
 
-    /// Waits for its end, but no longer than until then.
+    /// Waits for the end of the work, at most until `until`.
     fn wait(&self, until: Instant);
 }
 
-/// A thread for each, and the receivers of the configuration.
+/// A host with a thread for each piece of work, and the configured receivers.
 #[derive(Debug, Clone, Copy)]
 pub struct Threads;
 

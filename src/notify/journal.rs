@@ -61,9 +61,10 @@ pub struct AlertJournal {
 }
 
 impl AlertJournal {
-    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines.
-    /// The file with them is kept beside the journal, as `alerts.journal.refused`, a further one as
-    /// `alerts.journal-2.refused`; of more than [`KEEP_REFUSED`](files::KEEP_REFUSED) the newest.
+    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines. A
+    /// file with such lines is kept beside the journal, as `alerts.journal.refused`, the next one
+    /// as `alerts.journal-2.refused`; the newest [`KEEP_REFUSED`](files::KEEP_REFUSED) files are
+    /// kept.
     pub fn open(directory: &Path) -> io::Result<(AlertJournal, usize)> {
         let path = directory.join(JOURNAL);
         let bytes = match fs::read(&path) {
@@ -71,7 +72,7 @@ impl AlertJournal {
             bytes => bytes?,
         };
         let (state, unreadable) = read(&bytes);
-        // Half a last line is what a crash leaves; more is damage that people may mend.
+        // A crash leaves half a last line; anything more is damage that people may repair.
         let damaged = unreadable > usize::from(!bytes.ends_with(b"\n"));
         let mut journal = AlertJournal {
             path,
@@ -96,18 +97,17 @@ impl AlertJournal {
         Arc::clone(&self.write_errors)
     }
 
-    /// What it says of alerts since somebody last asked. It can be read without locking the
-    /// journal.
+    /// News of alerts since it was last read. It can be read without locking the journal.
     pub fn updates(&self) -> Arc<JournalUpdates> {
         Arc::clone(&self.updates)
     }
 
-    /// Hands what is delivered from now on to this listener.
+    /// From now on, passes deliveries to this listener.
     pub fn listen(&self, listener: DeliveryListener) {
         self.listener.set(listener);
     }
 
-    /// Records what a sink answered to a notification.
+    /// Records the result of a notification at a sink: delivered, or `missed`.
     pub(super) fn append_answer(
         &mut self,
         (sink, of): (&str, &Notification),
@@ -128,7 +128,7 @@ impl AlertJournal {
         let _ = self.write_applied(&entry, false);
     }
 
-    /// Applies an entry, and tells what it says of its alert.
+    /// Applies an entry, and publishes the news about its alert.
     fn apply(&mut self, entry: &Entry) {
         let alert = match entry {
             Entry::Queued { notification, .. } => Some(&notification.fingerprint),
@@ -157,7 +157,7 @@ impl AlertJournal {
                 let entry = Entry::Done {
                     sink,
                     key: notification.key.clone(),
-                    // Not missed: it is not to be offered again.
+                    // Not missed, so that it is not offered again.
                     delivered: true,
                     refused_ms: None,
                 };
@@ -186,15 +186,16 @@ impl AlertJournal {
         written
     }
 
-    /// Has no alert known later than `to_ms`, because event time is set back to it; answers how
-    /// many were.
+    /// Moves alerts' times after `to_ms` back to it, because event time was reset. Returns how many
+    /// alerts changed.
     pub fn cut(&mut self, to_ms: i64) -> io::Result<usize> {
         let cut = self.state.cut(to_ms);
         self.compact()?;
         Ok(cut)
     }
 
-    /// Gives up what sinks have not sent that are not configured any more, told by their names.
+    /// Gives up undelivered notifications of sinks that are no longer configured; `removed` decides
+    /// by name.
     pub fn give_up(&mut self, removed: impl Fn(&str) -> bool) {
         let mut left = Vec::new();
         for (notification, sinks) in &self.state.undelivered {
@@ -238,13 +239,14 @@ impl AlertJournal {
         self.replace(false)
     }
 
-    /// The same; if the file is to be kept, it gets another name.
+    /// Writes the state as one line in place of the file; with `keep`, the old file gets another
+    /// name.
     fn replace(&mut self, keep: bool) -> io::Result<()> {
         self.state.prune();
         let mut line = serde_json::to_string(&Entry::State(self.state.clone()))?;
         line.push('\n');
         let aside = self.path.with_extension(files::EXTENSION);
-        // Where the open file has lost its name, nothing may be appended to it.
+        // Nothing may be appended to the open file after it has lost its name.
         self.file = None;
         files::replace_with(&self.path, &aside, |file| {
             file.write_all(line.as_bytes())?;
@@ -328,7 +330,7 @@ mod tests {
         let dir = directory();
         let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         journal.append(&queued(1, &["a"]), true).expect("written");
-        // Characters of more than one byte: the line may be torn within one.
+        // With multi-byte characters, so that the line may be torn within one.
         journal
             .append(&queued(2, &["pagér über"]), true)
             .expect("written");
@@ -341,7 +343,7 @@ mod tests {
             assert_eq!(journal.state().undelivered.len(), if whole { 2 } else { 1 });
             assert_eq!(unreadable, usize::from(!whole));
         }
-        // Nobody needs to see what a crash leaves; more than that is kept.
+        // The torn line of a crash is dropped; a file with more damage is kept.
         let refused = dir.path().join("alerts.journal.refused");
         assert!(!refused.exists());
         let mut damaged = text.clone();
@@ -350,7 +352,7 @@ mod tests {
         let (_, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
         assert_eq!(unreadable, 1);
         assert_eq!(fs::read(&refused).expect("bytes"), damaged);
-        // A second one does not replace the first, and none is kept where nothing can be written.
+        // A second file does not replace the first, and none is kept if nothing can be written.
         let further = dir.path().join("alerts.journal-2.refused");
         let mut second = text.clone();
         second[0] = b'!';

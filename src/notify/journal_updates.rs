@@ -1,26 +1,26 @@
-//! What the journal says of alerts since the engine's thread last asked. So that thread knows
-//! which sinks still need what, and never waits for the disk.
+//! News of the journal about alerts, for the engine's thread. So that thread knows which sinks
+//! still need what, and never waits for the disk.
 
 use super::missed::Missed;
 use super::notification::Notification;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// Notifications that wait, oldest first, each with the sinks that still need it.
+/// Waiting notifications, oldest first, each with the sinks that still need it.
 pub type Waiting = Vec<(Notification, Vec<String>)>;
 
-/// What the journal says of one alert.
+/// What the journal says about one alert.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AlertUpdate {
     /// Key of its last notification.
     pub last: Option<String>,
-    /// Which sinks missed that it fires.
+    /// The sinks that missed its newest firing notification.
     pub missed: BTreeMap<String, Missed>,
-    /// What of it waits for sinks.
+    /// Its notifications that wait for sinks.
     pub waiting: Waiting,
 }
 
-/// The alerts of which the journal says something new, by fingerprint.
+/// The alerts with news in the journal, by fingerprint.
 #[derive(Debug, Default)]
 pub struct JournalUpdates(Mutex<BTreeMap<String, AlertUpdate>>);
 
@@ -30,7 +30,7 @@ impl JournalUpdates {
         self.0.lock().insert(fingerprint, update);
     }
 
-    /// What was added since the last call, the newest of each alert.
+    /// Returns the news since the last call: the newest of each alert.
     pub fn drain(&self) -> BTreeMap<String, AlertUpdate> {
         std::mem::take(&mut *self.0.lock())
     }

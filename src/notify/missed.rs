@@ -1,22 +1,22 @@
-//! What sinks did not get of an alert that fires, and when it is offered to them again.
+//! Firing notifications that sinks did not get, and when these are offered again.
 
 use serde::{Deserialize, Serialize};
 
-/// Shortest time between two offers of an alert to a receiver that refuses it for good, in ms. What
-/// it refuses is seldom right later: after somebody has mended a template or the receiver.
+/// Shortest time between two offers of an alert to a receiver that refuses it permanently, in ms.
+/// Another offer helps only after somebody has corrected a template or the receiver.
 pub const REFUSED_AGAIN_MS: i64 = 3_600_000;
 
 /// Why a sink did not get the newest notification that an alert fires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
-    /// When its receiver refused it for good; `None` if the sink had no room for it, or was
+    /// When its receiver refused it permanently; `None` if the sink had no room for it or was
     /// removed.
     pub refused_ms: Option<i64>,
 }
 
 impl Missed {
     /// Whether the alert can be offered to the sink again. A clock that steps back does not delay
-    /// that.
+    /// this.
     pub fn is_due(self, now_ms: i64) -> bool {
         let again = REFUSED_AGAIN_MS.unsigned_abs();
         self.refused_ms

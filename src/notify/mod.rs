@@ -10,12 +10,12 @@
 //!
 //! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
 //! when an alert changes. [`dedup`] decides whether it must be sent. [`journal`] records on disk,
-//! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] is what did
-//! not reach a sink, and [`journal_updates`] is what the journal tells the engine's thread.
-//! [`delivered`] is what another process must know at once. [`sink`] holds a queue and a thread for
+//! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] has what did
+//! not reach a sink, [`journal_updates`] what the journal reports to the engine's thread, and
+//! [`delivered`] what another process must know at once. [`sink`] holds a queue and a thread for
 //! each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the handle of the engine's
-//! thread, and [`control`] is the handle for silences and acknowledgements. What the threads do is
-//! cut into [`steps`], which a [`host`] runs.
+//! thread, and [`control`] is the handle for silences and acknowledgements. The work of the threads
+//! is cut into [`steps`], which a [`host`] runs.
 //!
 //! Invariants:
 //! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
@@ -27,11 +27,12 @@
 //!   and its line in the journal sends the change again with the same `key`, by which the receiver
 //!   recognises it.
 //! * An alert that fires is offered again to a sink that missed it: once the sink has room, or an
-//!   hour after its receiver refused it for good ([`missed::REFUSED_AGAIN_MS`]).
-//! * What a sink has not sent when it is removed from the configuration is given up.
-//! * An alert that moves to another process takes along what sinks still need of it. Its previous
-//!   owner keeps that back, also after a restart, and sends it only if the alert returns and nobody
-//!   else has delivered it.
+//!   hour after its receiver refused it permanently ([`missed::REFUSED_AGAIN_MS`]).
+//! * When a sink is removed from the configuration, notifications that it has not sent are given
+//!   up.
+//! * If an alert moves to another process, the notifications that sinks still need move too. The
+//!   previous owner holds them, also after a restart, and sends them only if the alert returns and
+//!   no other process has delivered them.
 //!
 //! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the
 //! engine resumes from it and makes the same changes again, but a message to people cannot be taken
@@ -41,8 +42,8 @@
 //!
 //! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink
 //! and as many ends again, one request at a time per sink, its `timeout`, pauses from
-//! [`sink::PAUSE_MIN`] to its `retry_max`, or to [`sink::ASKED_MAX`] where the receiver asks (twice
-//! `resend`, if shorter, where it needs firing alerts again).
+//! [`sink::PAUSE_MIN`] to its `retry_max`, or up to [`sink::ASKED_MAX`] if the receiver asks for it
+//! (if it needs firing alerts again, at most twice `resend`).
 
 pub mod alertmanager;
 pub mod control;

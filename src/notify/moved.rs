@@ -1,33 +1,34 @@
-//! What becomes of notifications that wait where an alert moves between processes.
+//! What becomes of waiting notifications when an alert moves between processes.
 
 use super::journal::TransferredAlert;
 use super::journal_updates::Waiting;
 use super::notification::{Notification, Status};
 
-/// What is to be done with what waits of an alert.
+/// What to do with the waiting notifications of an alert that moves.
 pub(super) enum Move {
-    /// It left: nothing of it is sent unless it returns.
+    /// The alert left: none of them is sent unless it returns.
     Hold { alert: String },
-    /// It is here again, and what waited is sent.
+    /// The alert is here again: those that `keeps` selects are sent.
     Resume { alert: String, keeps: Keeps },
-    /// It came from another process, whose last notification is newer than ours.
+    /// The alert came from another process, whose last notification is newer than ours.
     TakeOver(Box<TransferredAlert>),
-    /// It ended in another process.
+    /// The alert ended in another process.
     Close { alert: String },
 }
 
 /// Which of the waiting notifications are sent.
 pub(super) enum Keeps {
-    /// All of it.
+    /// All of them.
     All,
-    /// What its last owner knows to be needed.
+    /// Those that sinks still need, according to its last owner.
     Needed(Box<TransferredAlert>),
-    /// Ends of what sinks got: others may have sent the whole, or nobody a part.
+    /// Only ends, to sinks that got all firing notifications. If a firing notification waits too,
+    /// another process may have sent both, or nobody.
     Ends,
 }
 
 impl Keeps {
-    /// Whether this one is sent to the sink; `all` wait.
+    /// Whether this notification is sent to the sink; `all` has those that wait.
     pub fn keeps(&self, all: &Waiting, notification: &Notification, sink: &String) -> bool {
         let begins = |(n, sinks): &(Notification, Vec<String>)| {
             n.status == Status::Firing && sinks.contains(sink)

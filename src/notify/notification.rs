@@ -1,4 +1,4 @@
-//! A notification: one change of one alert, with all numbers of that moment.
+//! A notification: one change of one alert, with all numbers at that time.
 //!
 //! As JSON it is the body of a webhook and the value of a record on the alerts topic.
 //! `deploy/alert.schema.json` describes it. An undefined number is null. Times are event times in
@@ -37,7 +37,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its name, as in JSON.
+    /// The name of the status, as in JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -46,12 +46,11 @@ impl Status {
 /// One change of one alert.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Notification {
-    /// Identifies the change. It is the same however often the change is sent.
+    /// Identifies the change. It stays the same if the change is sent again.
     pub key: String,
     /// Identifies the alert. It is the same for all changes of one alert.
     pub fingerprint: String,
-    /// Name of the alert: the model, with version, segment and view where alerts are told apart by
-    /// them.
+    /// Name of the alert: the model, and version, segment and view if alerts are grouped by them.
     #[serde(default)]
     pub alert: String,
     /// Firing or resolved.
@@ -63,24 +62,24 @@ pub struct Notification {
     /// The other severities that were notified since it started to fire.
     #[serde(default)]
     pub earlier: Vec<Severity>,
-    /// It ended because it is no alert any more, and not because of its data: alerts are grouped
-    /// otherwise, or its streams are gone.
+    /// It ended for a reason other than its data: alerts are grouped differently, or its streams
+    /// are gone.
     #[serde(default)]
     pub administrative: bool,
     /// When it changed.
     pub at_ms: i64,
     /// When it started to fire.
     pub since_ms: i64,
-    /// When a stream of it was last bad, by what had been judged.
+    /// When one of its streams was last bad, according to the data judged by then.
     #[serde(default)]
     pub bad_ms: Option<i64>,
     /// The model.
     pub model: String,
-    /// The version, if alerts are told apart by it; else "".
+    /// The version, if alerts are grouped by it; else "".
     pub version: String,
-    /// The segment, if alerts are told apart by it; else "".
+    /// The segment, if alerts are grouped by it; else "".
     pub segment: String,
-    /// The view, if alerts are told apart by it; else "".
+    /// The view, if alerts are grouped by it; else "".
     pub view: String,
     /// The worst stream, which represents the alert: the numbers are those of this stream.
     #[serde(default)]
@@ -91,10 +90,10 @@ pub struct Notification {
     /// The streams that fire, the worst first; at most [`STREAMS_MAX`].
     #[serde(default)]
     pub streams: Vec<FiringStream>,
-    /// The window that speaks for the stream. The numbers are those of this window.
+    /// The window that represents the stream. The numbers are those of this window.
     pub window: String,
-    /// The end of the window, which is the moment of the numbers. It is later than the change if
-    /// the alert is sent later, as after a backlog.
+    /// The end of the window, which is the time of the numbers. It is later than the change if the
+    /// alert is sent late, for example after a backlog.
     #[serde(default)]
     pub window_end_ms: Option<i64>,
     /// The verdict of the window.
@@ -136,24 +135,24 @@ pub struct Notification {
     /// Upper end of the mean residual at the detector's alarm.
     #[serde(default)]
     pub residual_upper: Option<f64>,
-    /// What the alert rests on, in words: the window's numbers, and the detector's.
+    /// The evidence for the alert, in words: the numbers of the window and of the detector.
     #[serde(default)]
     pub evidence: String,
     /// The newest deployment of the model that was marked.
     #[serde(default)]
     pub deployment: Option<Deployment>,
-    /// What `trueline explain` is to be given: the key of the record of the stream's change, or the
-    /// stream's fingerprint, which means its newest record.
+    /// The argument for `trueline explain`: the key of the record of the stream's change, or the
+    /// stream's fingerprint, which stands for its newest record.
     #[serde(default)]
     pub record: String,
     /// Address of the stream's page.
     pub page: String,
     /// Address of the runbook.
     pub runbook: String,
-    /// The labels of every stream that fires, which routes and silences match.
+    /// The labels of each firing stream, for routes and silences.
     #[serde(skip)]
     pub labels: Vec<Labels>,
-    /// A stream has joined an alert that fires already.
+    /// The notification is only that a stream has joined an alert that already fires.
     #[serde(skip)]
     pub joined: bool,
 }
@@ -192,8 +191,8 @@ pub struct Links {
 }
 
 impl Notification {
-    /// The notification of an alert that fires, from what is known of the stream that speaks for
-    /// it. `own`: the stream itself changed then, and so that change has a record.
+    /// The notification of an alert that fires, from the facts of the stream that represents it.
+    /// `own` says that this stream itself changed, so that a record of the change exists.
     pub fn firing(
         group: &GroupId,
         (since_ms, severity): (i64, Severity),
@@ -235,7 +234,7 @@ impl Notification {
         notification
     }
 
-    /// Lists the streams that fire, the one that speaks for all first.
+    /// Lists the streams that fire, the representative one first.
     pub fn list(
         &mut self,
         streams: &[(&StreamReport, Severity)],
@@ -266,10 +265,9 @@ impl Notification {
         self.name_change();
     }
 
-    /// For receivers that have an incident for each severity: the request that `open`s or `close`s
-    /// the incident of its own severity, and those that close others. A sink with these matchers
-    /// may select only the severity that the alert had. Then none is opened, and none need be there
-    /// at the end.
+    /// For receivers with an incident per severity: the request that `open`s or `close`s the
+    /// incident of the current severity, and the requests that close others. If these matchers
+    /// select only the previous severity, no incident is opened, and none need exist at the end.
     pub fn incidents<R>(
         &self,
         matchers: &[Matcher],
@@ -292,7 +290,7 @@ impl Notification {
         (own, others.into_iter().map(close).collect())
     }
 
-    /// Says no earlier start, change and bad time than these.
+    /// Moves start, change and bad time to at least these times.
     pub fn follow(&mut self, (since_ms, at_ms, bad_ms): (i64, i64, i64)) {
         self.since_ms = self.since_ms.max(since_ms);
         self.at_ms = self.at_ms.max(at_ms);
@@ -300,7 +298,7 @@ impl Notification {
         self.name_change();
     }
 
-    /// Says that it fires since then.
+    /// Sets the start of the firing.
     pub fn start(&mut self, since_ms: i64) {
         self.since_ms = since_ms;
         self.name_change();
@@ -393,7 +391,7 @@ impl Notification {
         said
     }
 
-    /// Why it has no interval: its stream is young, or has few events, or the numbers were
+    /// Why there is no interval: its stream is young, or has few events, or the numbers were
     /// withdrawn because data stopped.
     pub fn no_numbers(&self) -> &'static str {
         let is = |why| Verdict::Undecided(why).to_string() == self.verdict;
@@ -406,7 +404,7 @@ impl Notification {
         }
     }
 
-    /// "stream fraud/3//binary", or how many there are.
+    /// The firing streams in words: one by name, or their number and the worst.
     pub fn streams_in_words(&self) -> String {
         match self.streams_firing {
             0 => format!("the last stream {}", self.stream),
@@ -432,7 +430,7 @@ impl Notification {
         labels.all(|labels| silences.silence_of(&labels, now_ms).is_some())
     }
 
-    /// The labels of the streams; those of the alert itself where none is known.
+    /// The labels of the streams; those of the alert itself if none are known.
     fn stream_labels(&self) -> impl Iterator<Item = Labels> {
         let own = self.labels.is_empty().then(|| {
             let names = [&*self.model, &self.version, &self.segment, &self.view];
@@ -470,10 +468,10 @@ fn direction(detector: Option<&DetectorReport>, window: &WindowReport) -> Option
     }
 }
 
-/// Place of the severity among the labels.
+/// Index of the severity among the labels.
 const SEVERITY: usize = 4;
 
-/// Name of the record of a stream's change.
+/// Key of the record of a stream's change.
 fn record(stream: &StreamId, at_ms: i64, state: &str) -> String {
     format!("{}-{at_ms}-{state}", stream.fingerprint())
 }

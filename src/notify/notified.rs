@@ -1,5 +1,5 @@
-//! What the engine's thread knows of the notifications of one alert that fires: what another
-//! process would need to take it over.
+//! What the engine's thread knows about the notifications of one firing alert. It is what another
+//! process needs to take the alert over.
 
 use super::entry::{State, TransferredAlert};
 use super::journal_updates::Waiting;
@@ -10,8 +10,8 @@ use crate::alert::Ack;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most notifications that go along with an alert besides its last one. Only an alert that comes
-/// and goes while a sink is away has more, and the oldest say least.
+/// Most earlier notifications that move with an alert. Only an alert that starts and ends often
+/// while a sink is away has more, and the oldest matter least.
 const EARLIER_MAX: usize = 8;
 
 impl TransferredAlert {
@@ -22,7 +22,7 @@ impl TransferredAlert {
         all.collect()
     }
 
-    /// The alert of a journal whose last notification this is.
+    /// The alert with this last notification, from a journal.
     pub(super) fn of(state: &State, last: &Notification) -> TransferredAlert {
         let fingerprint = &last.fingerprint;
         TransferredAlert {
@@ -34,8 +34,8 @@ impl TransferredAlert {
         }
     }
 
-    /// The alert after its next notification, `before` being what it was, with the sinks that are
-    /// to get it. Also returns these.
+    /// The alert after its next notification, given its state `before`. Also returns the sinks that
+    /// must get the notification.
     pub(super) fn after(
         before: Option<TransferredAlert>,
         next: Notification,
@@ -59,13 +59,13 @@ impl TransferredAlert {
         (alert, wanting)
     }
 
-    /// The alert whose end is the last of these notifications, if a sink still needs one of them.
+    /// The alert that ends with these notifications, if a sink still needs one of them.
     pub(super) fn ending(waiting: &Waiting) -> Option<TransferredAlert> {
         let needed = waiting.iter().any(|(_, sinks)| !sinks.is_empty());
         needed.then(|| Self::ended(waiting))?
     }
 
-    /// The alert whose end is the last of these notifications.
+    /// The alert that ends with these notifications; `None` if the last one is not an end.
     pub(super) fn ended(waiting: &Waiting) -> Option<TransferredAlert> {
         let (end, _) = waiting.last()?;
         (end.status == Status::Resolved).then(|| TransferredAlert {
@@ -77,7 +77,7 @@ impl TransferredAlert {
         })
     }
 
-    /// The alert on its way to another process, with what waits of it.
+    /// The alert as it moves to another process, with its waiting notifications.
     pub(super) fn leaving(mut self, waiting: Option<&Waiting>, ack: Option<Ack>) -> Self {
         let mut earlier = Waiting::new();
         for (notification, sinks) in waiting.into_iter().flatten() {
@@ -93,7 +93,7 @@ impl TransferredAlert {
         self
     }
 
-    /// What the next owner is to send, oldest first, to those of these sinks that take it.
+    /// What the next owner must send, oldest first, to those of its sinks that take it.
     pub(super) fn to_send(&self, sinks: &[Arc<Sink>]) -> Waiting {
         let room = self.missed.iter().filter(|(_, m)| m.refused_ms.is_none());
         let lacking: Vec<String> = room.map(|(sink, _)| sink.clone()).collect();
@@ -115,8 +115,8 @@ impl TransferredAlert {
         all
     }
 
-    /// Whether the sink still needed this notification, which a previous run of this process did
-    /// not send, when the alert came back with what its last owner knew: the same or less.
+    /// Whether the sink still needs this notification, which waited here before the alert left,
+    /// according to the last owner that the alert came back from.
     pub(super) fn leaves(&self, notification: &Notification, sink: &String) -> bool {
         let Some(earlier) = &self.earlier else {
             return true;
@@ -131,7 +131,7 @@ impl TransferredAlert {
         }
     }
 
-    /// Whether the alert is to be offered to the sink, which did not get it.
+    /// Whether the sink did not get the alert and must be offered it now.
     pub(super) fn is_lacked_by(&self, sink: &Sink, now_ms: i64) -> bool {
         match self.missed.get(&sink.name) {
             Some(missed) => missed.is_due(now_ms) && sink.has_room(),

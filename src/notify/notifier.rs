@@ -60,11 +60,11 @@ pub struct AlertHandover {
 }
 
 impl AlertHandover {
-    /// Takes what one of its streams brought of the notified firing; the newest counts.
+    /// Adds what one of its streams brought about the notified firing; the newest counts.
     pub fn bring(&mut self, transferred: Option<String>) {
         let at = |text: &String| {
             let alert = serde_json::from_str::<TransferredAlert>(text).ok()?;
-            // What was delivered since is known first where it was delivered.
+            // The process that delivers learns this first, so fewer missed sinks mean newer.
             let waits = Reverse(alert.missed.len());
             Some((alert.notification.since_ms, alert.notification.at_ms, waits))
         };
@@ -78,24 +78,24 @@ impl AlertHandover {
 /// Sends notifications of alerts for the engine's thread.
 pub struct Notifier {
     dedup: Deduplicator,
-    /// What was notified of each firing alert.
+    /// By fingerprint, what was notified of each firing alert.
     firing: BTreeMap<String, TransferredAlert>,
-    /// What waits for sinks, by fingerprint, as far as this thread knows.
+    /// By fingerprint, what waits for sinks, as far as this thread knows.
     waiting: BTreeMap<String, Waiting>,
     /// Alerts may move to other processes.
     moving: bool,
-    /// Then, those whose end came to all sinks since the last [`Notifier::transfers`].
+    /// If they may: alerts whose end all sinks got since the last [`Notifier::transfers`].
     ended: BTreeMap<String, TransferredAlert>,
-    /// Alerts of which what waits is not sent, because another process may have them.
+    /// Alerts whose waiting notifications are held, because another process may own them.
     held: BTreeSet<String>,
-    /// Alerts that came and for which the channel had no room: the journal does not know yet who
-    /// was notified of them.
+    /// Alerts that came when the channel had no room: the journal does not know yet who was
+    /// notified of them.
     untaken: Vec<TransferredAlert>,
-    /// What the journal says.
+    /// News from the journal.
     updates: Arc<JournalUpdates>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_silences`.
     changed: bool,
-    /// `waiting` changed since then, and when it was last said.
+    /// `waiting` changed since then, and when it was last returned.
     waiting_changed: bool,
     waiting_said: Instant,
     transfers_silences: Option<Arc<Silences>>,
@@ -110,7 +110,7 @@ pub struct Notifier {
 impl Notifier {
     /// Opens the journal in `directory` and starts the threads. If partitions move between
     /// processes (`moving`), alerts of an earlier run are released until their streams are assigned
-    /// again. `clock` tells ms since 1970; the number with it is the seed of the jitter.
+    /// again. `clock` has a function that returns ms since 1970, and the seed of the jitter.
     pub fn start(
         options: &NotifyOptions,
         (directory, moving): (&Path, bool),
@@ -133,7 +133,7 @@ impl Notifier {
                 journal.append(&entry, true).map_err(named)?;
             }
         }
-        // A process without sinks only counts, and leaves what waits to the next one that notifies.
+        // A process without sinks only counts, and leaves waiting notifications to the next one.
         if !options.sinks.is_empty() {
             journal.give_up(|name| !options.sinks.iter().any(|s| s.name == name));
         }
@@ -191,8 +191,8 @@ impl Notifier {
         topic_sinks: TopicSinks<'_>,
     ) -> Result<(), String> {
         let (sinks, texts) = &self.options;
-        // A sink whose thread did not start is missing. It is started again, like one whose thread
-        // has ended.
+        // A sink whose thread did not start is missing. Like a sink whose thread has ended, it is
+        // started again.
         let all = self.dispatcher.sinks().clone();
         let running = all.iter().filter(|s| !self.dispatcher.has_ended(s));
         let running: BTreeSet<String> = running.map(|s| s.name.clone()).collect();
@@ -228,12 +228,12 @@ impl Notifier {
         self.dispatcher.replacing.load(Ordering::Acquire) > 0
     }
 
-    /// Hands what sinks take from now on to this listener, on their threads.
+    /// From now on, passes deliveries to this listener, on the threads of the sinks.
     pub fn listen(&self, listener: DeliveryListener) {
         self.dispatcher.journal.lock().listen(listener);
     }
 
-    /// The handle for people.
+    /// The handle for requests of people.
     pub fn control(&self) -> AlertControl {
         AlertControl(Arc::clone(&self.dispatcher))
     }
@@ -248,7 +248,7 @@ impl Notifier {
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         self.learn();
         let silences = self.silences();
-        // The change of severity may have been silenced, or old: then all have to learn of it.
+        // The change of severity may have been silenced or too old to send: all must learn of it.
         let (fingerprint, severity) = (&notification.fingerprint, notification.severity);
         notification.joined &= !self.dedup.has_other_severity(fingerprint, severity);
         let admitted = match notification.joined {
@@ -258,7 +258,7 @@ impl Notifier {
             }
             false => self.dedup.admits(&mut notification, &silences, now_ms),
         };
-        // It changes here, so it is here.
+        // The alert changes here, so this process owns it.
         self.resume(&notification.fingerprint, Keeps::All);
         if !admitted {
             return false;
@@ -286,7 +286,7 @@ impl Notifier {
         of_alert.or_default().push((notification, sinks));
     }
 
-    /// Remembers the notification of a firing alert, and the sinks that are to get it.
+    /// Remembers the notification of a firing alert, and the sinks that must get it.
     fn notified(&mut self, notification: Notification, now_ms: i64) {
         let sinks: Vec<Arc<Sink>> = self.dispatcher.sinks().clone();
         let before = self.firing.remove(&notification.fingerprint);
@@ -297,22 +297,21 @@ impl Notifier {
         self.waits(notification, wanting);
     }
 
-    /// Whether a sink wants the notification that did not get the firing alert.
+    /// Whether a sink that did not get the firing alert wants this notification.
     fn has_news(&self, notification: &Notification, now_ms: i64) -> bool {
         let wants = |s: &Sink| s.matches(notification);
         self.is_lacked(&notification.fingerprint, now_ms, wants)
     }
 
-    /// Whether the alert was notified and is to be offered to a sink, a new one perhaps, that did
-    /// not get it.
+    /// Whether the alert was notified, and a sink that did not get it must be offered it now.
     pub fn lacks_sink(&self, fingerprint: &str, now_ms: i64) -> bool {
         self.is_lacked(fingerprint, now_ms, |_| true)
     }
 
-    /// Whether people are to be notified that a stream with these labels has joined the alert,
-    /// which has this severity now: a sink that wants the stream did not get the alert, or people
-    /// know another severity and the stream is not silenced. Where it is, the others may be too:
-    /// [`Notifier::compare`] looks at all of them once a second, not at each that joins.
+    /// Whether people must be notified that a stream with these labels has joined the alert, which
+    /// now has this severity: a sink that wants the stream did not get the alert, or people know
+    /// another severity and the stream is not silenced. If it is, others may be too: once a second
+    /// [`Notifier::compare`] checks all.
     pub fn wants_joined(
         &self,
         fingerprint: &str,
@@ -325,7 +324,7 @@ impl Notifier {
         self.is_lacked(fingerprint, now_ms, |s| s.selects(labels))
     }
 
-    /// Whether a sink of these did not get the firing alert.
+    /// Whether a sink that `of` selects did not get the firing alert.
     fn is_lacked(&self, fingerprint: &str, now_ms: i64, of: impl Fn(&Sink) -> bool) -> bool {
         let lacks = |notified: &TransferredAlert| {
             let sinks = self.dispatcher.sinks();
@@ -335,13 +334,13 @@ impl Notifier {
         self.firing.get(fingerprint).is_some_and(lacks)
     }
 
-    /// The alerts of this process that were notified and fire, and the time of the last change
-    /// notified.
+    /// The notified alerts of this process that fire, with the time of the last notified change.
     pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
         self.dedup.firing()
     }
 
-    /// Since when the alert fires that was notified; `None` if it does not fire.
+    /// The start of the notified firing; `None` if the alert does not fire or another process owns
+    /// it.
     pub fn firing_since(&self, fingerprint: &str) -> Option<i64> {
         self.dedup.firing_since(fingerprint)
     }
@@ -351,15 +350,15 @@ impl Notifier {
         commands.is_some_and(|c| c.send(command))
     }
 
-    /// Records an entry that is no notification. A full channel drops it, and a restart knows less:
-    /// at worst a notification is sent again.
+    /// Records an entry that is not a notification. A full channel drops it; at worst, a
+    /// notification is sent again after a restart.
     fn record(&mut self, entry: Entry) {
         if !self.send(Command::Record(entry)) {
             self.dropped += 1;
         }
     }
 
-    /// Records a deployment that was marked, without waiting for the disk.
+    /// Records a marked deployment, without waiting for the disk.
     pub fn record_deployment(&mut self, deployment: Deployment) {
         let version = deployment.version.as_deref().unwrap_or("");
         let (model, by) = (&deployment.model, &deployment.by);
@@ -373,8 +372,8 @@ impl Notifier {
     }
 
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
-    /// notification, and resolves those that are no longer watched. The second step uses
-    /// `reading_ms`, a clock that goes on only while all is read.
+    /// notification, and resolves those that are no longer watched. The latter uses `reading_ms`, a
+    /// clock that runs only while all is read.
     pub fn compare(
         &mut self,
         firing: &[Firing],
@@ -397,7 +396,7 @@ impl Notifier {
         unsent
     }
 
-    /// Notifies the end of an alert that was notified, at this time and for this reason.
+    /// Notifies the end of a notified alert, at this time and for this reason.
     pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
         if let Some(notified) = self.firing.get(fingerprint) {
             let notification = notified.notification.resolved(at_ms, why);
@@ -405,8 +404,8 @@ impl Notifier {
         }
     }
 
-    /// Notifies the end of an alert that was notified and, for this reason, is none any more,
-    /// whatever its data say.
+    /// Notifies the administrative end of a notified alert, for this reason and whatever its data
+    /// are.
     pub fn withdraw(&mut self, fingerprint: &str, why: &str, now_ms: i64) {
         if let Some(notified) = self.firing.get(fingerprint) {
             let notification = Notification {
@@ -429,7 +428,7 @@ impl Notifier {
         self.dispatcher.sinks().iter().map(facts).collect()
     }
 
-    /// Whether the thread that writes to the journal has ended, so that nothing is sent any more.
+    /// Whether the thread that writes to the journal has ended, so that nothing more is sent.
     pub fn has_ended(&self) -> bool {
         self.thread.is_ended()
     }
@@ -444,8 +443,8 @@ impl Notifier {
         self.dispatcher.write_errors()
     }
 
-    /// Stops: nothing is queued any more. Queued commands go to the journal, and sinks send what
-    /// they can within the time. The rest is sent after the next start.
+    /// Stops: nothing more is queued. Queued commands go to the journal, and sinks send what they
+    /// can within the time. The rest is sent after the next start.
     pub fn stop(&mut self, within: Duration) {
         let until = Instant::now() + within;
         drop(self.commands.take());

@@ -1,15 +1,16 @@
 //! Opsgenie, by version 2 of its Alert API.
 //!
-//! An alert is created with an alias and closed by it. Opsgenie counts a second alert of an open
-//! alias and keeps its priority. So the alias has the severity in it, and an alert whose severity
-//! changes is created under a new alias before the old one is closed. The end closes the aliases of
-//! all severities that were notified, its own first: a change of severity may have missed this
-//! integration, so another one may be open. Nobody was notified of the rest here, so it may belong
-//! to another process. A sink that selects only the severity that the alert had closes the old
-//! alias and creates nothing.
+//! An alert is created with an alias and closed by it. Opsgenie only counts a second alert under an
+//! open alias and does not change its priority. So the alias includes the severity, and an alert
+//! whose severity changes is created under a new alias before the old one is closed. The end closes
+//! the aliases of all severities that were notified, its own first: a change of severity may have
+//! missed this integration, so another alias may be open. Other severities were not notified here,
+//! so their aliases may belong to another process. A sink that selects only the severity that the
+//! alert had closes the old alias and creates nothing.
 //!
-//! An alias of another severity that is not found (404) is closed. That of its own severity is not
-//! taken for closed, as it was created: a gateway or a wrong address answers so too.
+//! If the alias of another severity is not found (404), it counts as closed. The alias of the
+//! current severity does not, because it was created: a gateway or a wrong address also answers
+//! 404.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
@@ -19,13 +20,13 @@ use super::receiver::{Failure, Receiver, send_in_order};
 use crate::alert::{Matcher, Severity};
 use serde_json::{Value, json};
 
-/// Where alerts are sent. An account in Europe has another address.
+/// Where alerts are sent. Accounts in Europe have another address.
 pub const ADDRESS: &str = "https://api.opsgenie.com";
 
 /// Longest message, in characters.
 const MESSAGE_MAX: usize = 130;
 
-/// A path below that of alerts, and a body.
+/// A path below the path of alerts, and a body.
 type Request = (String, Value);
 
 /// An integration of Opsgenie.
@@ -74,7 +75,7 @@ impl Opsgenie {
         })
     }
 
-    /// The path and body for its own severity, and those that close others.
+    /// The request for its own severity, and the requests that close others.
     fn requests(&self, notification: &Notification) -> (Option<Request>, Vec<Request>) {
         let open = || (String::new(), self.alert(notification));
         let close = |severity: Severity| {
@@ -146,7 +147,7 @@ mod tests {
             ..warned.clone()
         };
         assert_eq!(paths(&paged), ["", &warn]);
-        // The integration may have refused that it rose.
+        // The integration may have refused the higher severity.
         assert_eq!(paths(&paged.resolved(20, "well")), [&*page, &*warn]);
     }
 }

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name, as in the configuration.
+    /// The name of the kind, as in the configuration.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -75,7 +75,7 @@ pub struct SinkOptions {
 }
 
 impl fmt::Debug for SinkOptions {
-    /// Omits secrets. The address of a hook of Slack or Teams is one.
+    /// Omits secrets. The address of a Slack or Teams hook is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SinkOptions")
             .field("name", &self.name)
@@ -88,15 +88,15 @@ impl fmt::Debug for SinkOptions {
 /// Options of all sinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifyOptions {
-    /// Address of this process for the readers of alerts.
+    /// Address of this process for people who read alerts.
     pub external_url: String,
     /// Folder of the runbooks.
     pub runbook_url: String,
     /// The texts.
     pub texts: Texts,
-    /// By what alerts of a model are told apart.
+    /// The labels by which the streams of a model are grouped into alerts.
     pub group_by: GroupBy,
-    /// Age in event time, in ms, from which on a change is no news while records are unread.
+    /// Age in event time, in ms, above which a change is not notified while records are unread.
     pub max_age_ms: i64,
     /// The sinks.
     pub sinks: Vec<SinkOptions>,

@@ -1,15 +1,15 @@
 //! PagerDuty, by version 2 of its Events API.
 //!
 //! The first event of an alert triggers it and its end resolves it, by the same `dedup_key`.
-//! PagerDuty does not notify again of a key that is open. So the key has the severity in it, and an
+//! PagerDuty does not notify again about an open key. So the key includes the severity, and an
 //! alert whose severity changes triggers a new key before the old one is resolved. The end resolves
 //! the keys of all severities that were notified, its own first: a change of severity may have
-//! missed this service, so another one may be open. Nobody was notified of the rest here, so it may
-//! belong to another process. A sink that selects only the severity that the alert had resolves the
-//! old key and triggers nothing.
+//! missed this service, so another key may be open. Other severities were not notified here, so
+//! their keys may belong to another process. A sink that selects only the severity that the alert
+//! had resolves the old key and triggers nothing.
 //!
-//! PagerDuty accepts the resolution of a key that it does not know. So a 404 does not come from it
-//! but from something before it, or from a wrong address, and the event is sent again.
+//! PagerDuty accepts the resolution of a key that it does not know. So a 404 comes from a proxy or
+//! a wrong address, and the event is sent again.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
@@ -19,7 +19,7 @@ use crate::alert::{Matcher, Severity};
 use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
 
-/// Where events are sent. An account in Europe has another address.
+/// Where events are sent. Accounts in Europe have another address.
 pub const ADDRESS: &str = "https://events.pagerduty.com/v2/enqueue";
 
 /// Longest summary, in characters.
@@ -149,13 +149,13 @@ mod tests {
         };
         let changed = [format!("trigger {page}"), format!("resolve {warn}")];
         assert_eq!(sent(&paged), changed);
-        // The service may have refused that it rose.
+        // The service may have refused the higher severity.
         let both = [format!("resolve {page}"), format!("resolve {warn}")];
         assert_eq!(sent(&paged.resolved(20, "well")), both);
-        // The page of this alert may be another process's.
+        // The page of this alert may belong to another process.
         let ended = warned.resolved(20, "well");
         assert_eq!(sent(&ended), [format!("resolve {warn}")]);
-        // A page that falls triggers no warning where only pages are selected.
+        // If only pages are selected, a page that becomes a warning triggers nothing.
         let fallen = Notification {
             was: Some(Severity::Page),
             earlier: vec![Severity::Page],
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(sent_by(&pages, &paged)[0], format!("trigger {page}"));
         assert_eq!(sent_by(&pages, &fallen), [format!("resolve {page}")]);
         assert_eq!(sent_by(&pages, &fallen.resolved(20, "well")), both);
-        // Another stream of the alert may have been what was selected.
+        // The matchers may have selected another stream of the alert.
         assert_eq!(sent_by(&pages, &warned), [format!("trigger {warn}")]);
     }
 }

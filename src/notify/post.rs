@@ -5,7 +5,7 @@ use super::receiver::Failure;
 use crate::http_client;
 use std::time::Duration;
 
-/// Bytes of a response body that are read.
+/// Most bytes of a response body that are read.
 const BODY_MAX: u64 = 64 << 10;
 
 /// An HTTP client for the address of one sink.
@@ -66,8 +66,8 @@ impl Post {
 }
 
 /// The meaning of a status. An invalid notification (400, 413, 415, 422) stays invalid and must not
-/// delay the ones behind it. Anything else, wrong credentials and addresses included, can be
-/// corrected at the receiver and is retried; after 429 and 503, after the pause that `retry-after`
+/// delay the ones behind it. Anything else, including wrong credentials and addresses, can be
+/// corrected at the receiver and is retried; after 429 and 503, with the pause that `retry-after`
 /// asks for.
 fn outcome(status: u16, line: String, pause: Option<Duration>) -> Result<String, Failure> {
     Err(match (status, pause) {

@@ -1,14 +1,14 @@
-//! What a receiver of notifications is: all kinds are behind one trait.
+//! The trait of all kinds of receivers of notifications.
 
 use super::notification::Notification;
 use std::time::Duration;
 
 /// Writes one record, of a key and a value, to a topic and waits for the brokers. Returns its
-/// position, or why it was not written. The application provides it, because the edges for Kafka
-/// and for alerts do not know each other.
+/// position, or why it was not written. The application provides it, because the modules for Kafka
+/// and for notifications do not import each other.
 pub type TopicSink = Box<dyn FnMut(&str, &str) -> Result<String, String> + Send>;
 
-/// Who gets the notifications of a sink.
+/// What receives the notifications of a sink.
 pub trait Receiver: Send {
     /// Sends one notification. Returns the response in one line.
     fn send(&mut self, notification: &Notification, now_ms: i64) -> Result<String, Failure>;
@@ -18,7 +18,7 @@ pub trait Receiver: Send {
         false
     }
 
-    /// Sends the firing alerts again.
+    /// Sends these firing alerts again.
     fn resend(&mut self, _firing: &[Notification], _now_ms: i64) -> Result<String, Failure> {
         Ok(String::new())
     }
@@ -32,8 +32,8 @@ pub enum Failure {
     Temporary(String),
     /// It may be accepted later, and the receiver asks for a pause before that.
     Busy(String, Duration),
-    /// The receiver does not find what it is about (404), or its address is wrong. It may be
-    /// accepted later.
+    /// The receiver does not find what the notification is about (404), or its address is wrong. It
+    /// may be accepted later.
     NotFound(String),
     /// It will never be accepted.
     Permanent(String),
@@ -48,8 +48,9 @@ impl Failure {
 
 /// Sends the requests about one notification in order. The first one, if there is one, is about the
 /// incident of its own severity, which it closes if the alert `ends`. The others close incidents of
-/// other severities, which the receiver may not have: it does not matter if it refuses them, nor to
-/// them if it refuses to close the first one. `send` sends the first one, `close` the others.
+/// other severities, which the receiver may not have: permanent refusals of these are ignored. If
+/// closing the first one is permanently refused, the others are still sent. `send` sends the first
+/// one, `close` the others.
 pub(super) fn send_in_order<R>(
     ends: bool,
     (own, others): (Option<R>, Vec<R>),
@@ -89,7 +90,7 @@ mod tests {
         }
     }
 
-    /// What is sent of requests 0, 1 and 2, which are answered so, and what comes of it.
+    /// Which of the requests 0, 1 and 2 are sent, if they get these answers, and the result.
     fn sent(ends: bool, answers: [&str; 3]) -> (Vec<usize>, Result<String, Failure>) {
         let tried = RefCell::new(Vec::new());
         let send = |i: usize| {
@@ -105,7 +106,7 @@ mod tests {
         for ends in [false, true] {
             let refused = sent(ends, ["202", "400", "202"]);
             assert_eq!(refused, (vec![0, 1, 2], answer("202")));
-            // All is sent again.
+            // The whole notification is tried again.
             for later in ["404", "503"] {
                 let sent = |answers| sent(ends, answers);
                 assert_eq!(sent(["202", later, "202"]), (vec![0, 1], answer(later)));
@@ -114,7 +115,7 @@ mod tests {
         }
         let end = sent(true, ["400", "202", "202"]);
         assert_eq!(end, (vec![0, 1, 2], answer("400")));
-        // What was open before stays open until something else is.
+        // The old incident stays open until a new one is open.
         let opening = sent(false, ["400", "202", "202"]);
         assert_eq!(opening, (vec![0], answer("400")));
     }

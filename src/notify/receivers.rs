@@ -1,4 +1,4 @@
-//! The receivers by kind, and those that need no file of their own.
+//! Makes receivers by kind, and holds those that need no file of their own.
 
 use super::alertmanager::Alertmanager;
 use super::notification::Notification;

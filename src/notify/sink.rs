@@ -2,19 +2,19 @@
 //!
 //! The thread sends the oldest notification until it is accepted or rejected permanently, and only
 //! then the next one. Two are never in flight, so order is preserved. Between two attempts it
-//! pauses: first [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of
-//! that a random share between one half and all. The generator is seeded from outside, so that many
-//! processes do not call a recovered receiver at once. A receiver that asks for a longer pause gets
-//! it, up to [`ASKED_MAX`]. The thread never gives up on a notification that may be accepted later.
-//! The queue bounds the wait: when it is full, it drops the newest notification and counts it. An
-//! end that is dropped is not made again, so ends have as many places again.
+//! pauses: first [`PAUSE_MIN`], then twice as long each time, up to the sink's `retry_max`; a
+//! random factor between 0.5 and 1 shortens each pause. The caller seeds the generator, so that
+//! many processes do not call a recovered receiver at the same time. A receiver that asks for a
+//! longer pause gets it, up to [`ASKED_MAX`]. The thread never gives up on a notification that may
+//! be accepted later. The queue bounds the wait: when it is full, it drops the newest notification
+//! and counts it. A dropped end is not made again, so ends have as many additional places.
 //!
-//! A receiver that needs firing alerts again gets them before what waits in the queue, however long
-//! that is, and is left alone for two intervals at most: it ends an alert after four.
+//! A receiver that needs resends of firing alerts gets them before the queue, however long that is,
+//! and waits at most two intervals for them: it ends an alert after four.
 //!
-//! A reload brings other options and another receiver. The thread takes them after its current
-//! attempt; the queue, the counts and the pause that a receiver asked for stay. A sink that is
-//! removed gives up what is left when its thread ends.
+//! A reload may change options and receiver. The thread takes them after its current attempt; the
+//! queue, the counts and the pause that a receiver asked for stay. A removed sink gives up what is
+//! left when its thread ends.
 
 use super::journal::{AlertJournal, State};
 use super::missed::Missed;
@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 /// First pause after a failure. A receiver that restarts is back within seconds.
 pub const PAUSE_MIN: Duration = Duration::from_millis(500);
 
-/// Longest pause that a receiver can ask for. Limits of rates pass within minutes, and an alert is
-/// not to wait for a wrong header.
+/// Longest pause that a receiver can ask for. Rate limits pass within minutes, and a wrong header
+/// must not delay an alert.
 pub const ASKED_MAX: Duration = Duration::from_secs(300);
 
 struct Queue {
@@ -45,13 +45,13 @@ struct Queue {
     facts: SinkFacts,
     /// End once the queue is empty, or at the next failure.
     drain: bool,
-    /// The sink is not configured any more: what is left at the end is given up.
+    /// The sink is no longer configured: what is left at the end is given up.
     removed: bool,
-    /// The thread does nothing any more.
+    /// The thread has ended its work.
     ended: bool,
 }
 
-/// The queue, shared by those who fill it and the thread that empties it.
+/// The queue of a sink, shared by the threads that fill it and the thread that empties it.
 pub struct Sink {
     /// Its name.
     pub name: String,
@@ -96,7 +96,7 @@ impl Sink {
         !state.ended
     }
 
-    /// Changes its options at once, and its receiver after the current attempt.
+    /// Changes the options at once, and the receiver after the current attempt.
     pub fn change(&self, options: SinkOptions, receiver: Box<dyn Receiver>) {
         let mut state = self.lock();
         (state.options, state.receiver) = (options, Some(receiver));
@@ -105,8 +105,8 @@ impl Sink {
     }
 
     /// Whether the notification is for this sink. A firing one is selected by the current or
-    /// previous labels of its streams; that a stream joined is for sinks that were not notified of
-    /// the others, or missed that. A resolution goes to the sinks that were notified of the firing.
+    /// previous labels of its streams; if a stream only joined, by sinks that do not know the alert
+    /// or missed it. A resolution goes to the sinks that were notified of the firing.
     pub fn wants(&self, notification: &Notification, state: &State, now_ms: i64) -> bool {
         if notification.status == Status::Resolved {
             return self.lock().options.resolved
@@ -116,18 +116,18 @@ impl Sink {
         (!notification.joined || !knows) && self.matches(notification)
     }
 
-    /// Whether the queue has room for an alert that fires.
+    /// Whether the queue has room for a firing notification.
     pub fn has_room(&self) -> bool {
         let state = self.lock();
         state.queue.len() < state.options.queue_max
     }
 
-    /// Whether it takes notifications of this kind.
+    /// Whether the sink takes notifications of this status.
     pub fn takes(&self, status: Status) -> bool {
         self.lock().options.resolved || status == Status::Firing
     }
 
-    /// Whether a firing notification is for this sink.
+    /// Whether the matchers of this sink select a firing notification.
     pub fn matches(&self, notification: &Notification) -> bool {
         let (before, state) = (notification.was, self.lock());
         let matchers = &state.options.matchers;
@@ -135,7 +135,7 @@ impl Sink {
             || before.is_some() && notification.matches(matchers, before)
     }
 
-    /// Whether a firing notification is for this sink where a stream has these labels.
+    /// Whether the matchers of this sink select a stream with these labels.
     pub fn selects(&self, labels: &Labels) -> bool {
         Matcher::all(&self.lock().options.matchers, labels)
     }
@@ -158,12 +158,12 @@ impl Sink {
         true
     }
 
-    /// Takes what it has of an alert out of the queue. What is being sent is sent once.
+    /// Removes the notifications of an alert from the queue; one that is being sent is sent once.
     pub fn withdraw(&self, fingerprint: &str) {
         self.lock().queue.retain(|n| n.fingerprint != fingerprint);
     }
 
-    /// Counts so far.
+    /// The counts of this sink so far.
     pub fn facts(&self) -> SinkFacts {
         let state = self.lock();
         SinkFacts {
@@ -179,13 +179,13 @@ impl Sink {
         self.bell.ring();
     }
 
-    /// Does the same for a sink that is not configured any more. What is left is given up then.
+    /// Like [`Sink::drain`], for a sink that is no longer configured; the rest is given up.
     pub fn remove(&self) {
         self.lock().removed = true;
         self.drain();
     }
 
-    /// What a removed sink has not sent.
+    /// Takes what a removed sink has not sent.
     fn left(&self) -> VecDeque<Notification> {
         let mut state = self.lock();
         match state.removed {
@@ -194,7 +194,7 @@ impl Sink {
         }
     }
 
-    /// Ends the sink, unless it is to stay after all. Returns whether it has ended.
+    /// Ends the sink, unless it must stay after all. Returns whether it has ended.
     fn end(&self) -> bool {
         let mut state = self.lock();
         state.ended = state.drain;
@@ -205,8 +205,8 @@ impl Sink {
         self.state.lock()
     }
 
-    /// What there is to do. A resend that is due comes before the queue, unless one was `resent`
-    /// just now: if that fails again and again, the queue goes on between the attempts.
+    /// What to do next. A resend that is due comes before the queue, unless the last attempt was
+    /// one (`resent`): if resends keep failing, the queue continues between them.
     fn next(&self, resend_at: Option<Instant>, resent: bool) -> Next {
         let state = self.lock();
         let is_due = !state.drain && resend_at.is_some_and(|at| at <= Instant::now());
@@ -218,7 +218,7 @@ impl Sink {
         }
     }
 
-    /// Keeps the alerts that have nothing waiting here.
+    /// Keeps the alerts without notifications in the queue.
     fn keep_current(&self, alerts: &mut Vec<Notification>) {
         let state = self.lock();
         let waiting = state.queue.iter().map(|n| n.fingerprint.as_str());
@@ -226,13 +226,13 @@ impl Sink {
         alerts.retain(|n| !waiting.contains(n.fingerprint.as_str()));
     }
 
-    /// Whether the thread is to end, so that it does not pause.
+    /// Whether the thread must end, so that it does not pause.
     fn is_ending(&self) -> bool {
         self.lock().drain
     }
 
-    /// Counts an attempt and returns whether it was the last one. `key` is that of the
-    /// notification, and none for a resend; a finished notification leaves the queue.
+    /// Counts an attempt; returns whether it needs no other attempt. `key` is the key of the
+    /// notification, `None` for a resend. A finished notification leaves the queue.
     fn finish(&self, key: Option<&str>, result: &Result<String, Failure>, now_ms: i64) -> bool {
         let mut state = self.lock();
         let facts = &mut state.facts;
@@ -252,7 +252,7 @@ impl Sink {
                 return false;
             }
         }
-        // It may have been withdrawn meanwhile.
+        // The notification may have been withdrawn meanwhile.
         let first = state.queue.front().map(|n| n.key.as_str());
         if key.is_some() && first == key {
             state.queue.pop_front();
@@ -285,7 +285,7 @@ pub struct Worker {
     resend_at: Option<Instant>,
     /// The last attempt was a resend.
     resent: bool,
-    /// What was answered to the last attempt, which is not recorded yet.
+    /// The answer to the last attempt, which is not recorded yet.
     answered: Option<Answer>,
 }
 
@@ -297,7 +297,7 @@ struct Answer {
 
 impl Worker {
     /// The thread of this sink, which sends to the receiver and records deliveries in the journal.
-    /// `clock` is the current time in ms since 1970, and `seed` that of the jitter.
+    /// `clock` returns ms since 1970, and `seed` is the seed of the jitter.
     pub fn new(
         sink: Arc<Sink>,
         options: &SinkOptions,
@@ -322,8 +322,8 @@ impl Worker {
         }
     }
 
-    /// Goes on with the options and the receiver of a reload. Of a pause, what the receiver before
-    /// asked for stays.
+    /// Takes the options and the receiver of a reload. A pause is cut to the part that the previous
+    /// receiver asked for.
     fn change(&mut self) {
         let mut state = self.sink.lock();
         let Some(receiver) = state.receiver.take() else {
@@ -431,8 +431,8 @@ impl Worker {
         self.journal.lock().append_answer(answered, missed);
     }
 
-    /// Sends the firing alerts of this sink again; `None` if there are none. What waits of an alert
-    /// comes in order, and the receiver would learn of its newest change before the others.
+    /// Sends the firing alerts of this sink again; `None` if there are none. Alerts that wait in
+    /// the queue are left out: the receiver would learn of their newest change before the others.
     fn resend(&mut self, now_ms: i64) -> Option<Result<String, Failure>> {
         let mut firing: Vec<Notification> = {
             let journal = self.journal.lock();
@@ -446,7 +446,7 @@ impl Worker {
 }
 
 impl Steps for Worker {
-    /// An attempt and its record are two steps.
+    /// Makes an attempt or records its answer, as two steps.
     fn step(&mut self) -> Again {
         if let Some(answer) = self.answered.take() {
             return self.take(answer);

@@ -46,7 +46,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
     })
 }
 
-/// Escapes the three characters that have a meaning in Slack.
+/// Escapes the three characters with a special meaning in Slack.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -24,11 +24,11 @@ pub enum Again {
 
 /// Work that is done in steps.
 pub trait Steps: Send {
-    /// Does one thing that is due, if there is one. A call that comes too early does nothing.
+    /// Does one thing, if one is due. A call that comes too early does nothing.
     fn step(&mut self) -> Again;
 }
 
-/// Tells that there is something to do.
+/// Signals between threads that there is something to do.
 #[derive(Debug, Default)]
 pub struct Bell {
     rung: Mutex<bool>,
@@ -42,12 +42,12 @@ impl Bell {
         self.wakeup.notify_all();
     }
 
-    /// Whether it has rung since this was last asked.
+    /// Whether it has rung since the last call.
     pub fn take(&self) -> bool {
         std::mem::take(&mut *self.rung.lock())
     }
 
-    /// Waits until it rings, but no longer than until then.
+    /// Waits until it rings, at most until `until`.
     pub fn wait(&self, until: Option<Instant>) {
         let (mut rung, silent) = (self.rung.lock(), |rung: &mut bool| !std::mem::take(rung));
         match until {

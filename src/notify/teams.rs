@@ -49,7 +49,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
     })
 }
 
-/// Escapes what has a meaning in the Markdown of a card, but not in addresses.
+/// Escapes characters with a meaning in the Markdown of a card, but not in addresses.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -2,7 +2,7 @@
 //!
 //! A placeholder is a name in braces; a literal brace is doubled. An unknown name is an error when
 //! the configuration is read. There are no conditions and no loops: the placeholders `what` and
-//! `status` tell a firing alert from a resolved one. An undefined value reads `-`.
+//! `status` distinguish a firing alert from a resolved one. An undefined value reads `-`.
 
 use super::notification::Notification;
 use crate::judge::sentence::p_value;
@@ -49,7 +49,7 @@ const VALUES: [(&str, Value); 32] = [
     (PAGE, |n| n.page.clone()),
 ];
 
-/// The one whose value is an address.
+/// The placeholder whose value is an address.
 const PAGE: &str = "page";
 
 /// Names of all placeholders.
@@ -117,7 +117,8 @@ impl Template {
         self.fill_with(notification, str::to_owned)
     }
 
-    /// The same, with every value but the address passed through `escape`: names come from records.
+    /// Fills in the values of a notification. Every value but the address passes through `escape`,
+    /// because names come from records.
     pub fn fill_with(
         &self,
         notification: &Notification,
@@ -134,7 +135,7 @@ impl Template {
     }
 }
 
-/// A dash where there is nothing.
+/// The text of a value; a dash if there is none.
 fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or("-".to_owned(), text)
 }
@@ -147,7 +148,7 @@ fn or_dash(text: &str) -> String {
     known(Some(text).filter(|text| !text.is_empty()), str::to_owned)
 }
 
-/// When the model was deployed and by whom, after a blank; empty if nothing was marked.
+/// When the model was deployed and by whom, after a space; empty if no deployment was marked.
 fn deployed(notification: &Notification) -> String {
     notification.deployment.as_ref().map_or(String::new(), |d| {
         let note = if d.note.is_empty() {
@@ -194,7 +195,7 @@ mod tests {
         for name in PLACEHOLDERS {
             let filled = Template::parse(&format!("{{{name}}}")).expect(name);
             let empty = filled.fill(&notification()).is_empty();
-            // A blank comes with the deployment, if one was marked.
+            // The space comes with the deployment, if one was marked.
             assert_eq!(empty, name == "deployed", "{name}");
         }
     }

@@ -1,5 +1,5 @@
-//! Tests of the whole: what is notified, what a receiver gets of it, and what the next start knows.
-//! The threads are run step by step on that of the test, in a time of its own.
+//! Tests of the whole: what is notified, what a receiver gets, and what the next start knows. The
+//! threads run step by step on the thread of the test, with a clock of the test.
 
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -34,9 +34,9 @@ fn now_ms() -> i64 {
     NOW_MS.get()
 }
 
-/// How a receiver answers; without an answer it is away.
+/// The next answers of receivers; without one they are away.
 type Answers = Arc<Mutex<VecDeque<Result<(), ()>>>>;
-/// What came to the receivers, by sink.
+/// What receivers got: sink and key.
 type Came = Arc<Mutex<Vec<(String, String)>>>;
 
 struct Part {
@@ -80,7 +80,7 @@ impl Bench {
         }
     }
 
-    /// Receivers answer so, in turn.
+    /// Receivers give these answers in turn.
     fn answer(&self, answers: &[Result<(), ()>]) {
         self.answers.lock().extend(answers);
         // The pause after a failure.
@@ -88,13 +88,13 @@ impl Bench {
         self.settle();
     }
 
-    /// What came since this was last asked: sinks, with the key of what they got.
+    /// What receivers got since the last call: sink and key.
     fn came(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.came.lock())
     }
 }
 
-/// The end of a thread.
+/// Shows whether a thread has ended.
 struct Ended(Bench, Arc<AtomicBool>);
 
 impl Running for Ended {
@@ -189,7 +189,7 @@ pub(super) fn answering(statuses: &[u16]) -> String {
             let (mut stream, _) = listener.accept().expect("a client");
             let mut request = vec![0; 1 << 16];
             let mut length = 0;
-            // The body, the last of it, is one object.
+            // The body, at the end of the request, is one object.
             while !request[..length].ends_with(b"}") {
                 length += stream.read(&mut request[length..]).expect("a request");
             }
@@ -201,7 +201,7 @@ pub(super) fn answering(statuses: &[u16]) -> String {
     format!("http://{address}")
 }
 
-/// An alert that fires since then, by number.
+/// A notification that the alert with this number fires since `since_ms`.
 pub(super) fn firing(alert: u8, since_ms: i64) -> Notification {
     let mut notification = Notification::trial(since_ms, Links::default());
     notification.fingerprint = format!("{alert:016}");
@@ -222,7 +222,7 @@ pub(crate) fn stream(model: &str, version: &str, segment: &str) -> StreamId {
 /// A process with a journal.
 struct Process {
     notifier: Option<Notifier>,
-    /// Its partitions may move to others.
+    /// Its partitions may move to other processes.
     moving: bool,
     bench: Bench,
     folder: TempDir,
@@ -241,7 +241,7 @@ impl Process {
         process
     }
 
-    /// Starts, after a stop if it runs.
+    /// Starts the process; stops it first if it runs.
     fn start(&mut self, sinks: &[&str]) {
         if let Some(mut before) = self.notifier.take() {
             before.stop(Duration::ZERO);
@@ -259,7 +259,7 @@ impl Process {
         self.bench.settle();
     }
 
-    /// Asks for these sinks.
+    /// Replaces the sinks by these.
     fn replace_sinks(&mut self, options: &NotifyOptions) {
         let none = |_: &SinkOptions| Ok(None);
         let reloaded = self.notifier().replace_sinks(options, &none);
@@ -281,8 +281,8 @@ impl Process {
         self.bench.settle();
     }
 
-    /// Compares what fires, and offers it to sinks that lack it, as the engine's thread does;
-    /// answers whether one does.
+    /// Compares what fires, and offers it to sinks that lack it, as the engine's thread does.
+    /// Returns whether a sink lacks it.
     fn offer(&mut self, alert: &Notification) -> bool {
         let fires = Firing {
             fingerprint: alert.fingerprint.clone(),
@@ -315,7 +315,7 @@ fn an_alert_that_had_no_room_is_offered_again_until_the_sink_has_it() {
         let (first, second) = (firing(1, 10), firing(2, 20));
         process.notify(&first);
         process.notify(&second);
-        // The queue is full: there is no use in an offer.
+        // The queue is full, so an offer is useless.
         assert!(!process.offer(&second));
         if restarts {
             process.start(&["s"]);
@@ -387,13 +387,14 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     process.notify(&fires);
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came().len(), 2);
-    // It returns: what is over does not come any more, what fires does.
+    // The sink returns: it gets what fires, and no longer what is over.
     process.reload(&options(&["gone", "here"]));
     process.bench.answer(&[]);
     assert!(process.offer(&fires));
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came(), [came("gone", &fires)]);
-    // The same for a sink that is gone after a restart, if there is another one.
+    // A sink that is gone after a restart also gives up its notifications, if there is another
+    // sink.
     let last = firing(3, 30);
     process.notify(&last);
     process.start(&[]);
@@ -420,8 +421,8 @@ fn sinks_are_replaced_once_their_thread_has_done_it() {
     assert_eq!(process.notifier().sinks().len(), 2);
 }
 
-/// Thousands of streams may join one alert at once: only of one that a sink wants and did not get
-/// is a notification to be made, which looks at all of them.
+/// Thousands of streams may join one alert at once, and a notification looks at all of them. So one
+/// is made only if a sink wants the stream and did not get the alert.
 #[test]
 fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert() {
     let labels =
@@ -433,7 +434,7 @@ fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert
         let notifier = process.notifier();
         notifier.wants_joined(&alert.fingerprint, of, now_ms())
     };
-    // Nobody knows the alert: the comparison of each second sends it.
+    // Nobody knows the alert: the comparison once a second sends it.
     assert!(!wants(&mut process, "a", Severity::Warn));
     process.notify(&alert);
     for segment in ["a", "b", "c"] {
@@ -441,7 +442,7 @@ fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert
     }
     // People know another severity.
     assert!(wants(&mut process, "a", Severity::Page));
-    // What is silenced waits for the comparison of each second, which looks at all streams once.
+    // A silenced stream waits for the comparison once a second, which looks at all streams once.
     let matchers = vec!["segment=a".parse().expect("a matcher")];
     let span = (BEGIN_MS, BEGIN_MS + MINUTE_MS);
     let control = process.notifier().control();

@@ -8,7 +8,7 @@
 //!
 //! The receiver computes the signature over the received bytes of the body, compares in constant
 //! time, and refuses requests that are too old. The timestamp is signed too, so a request cannot be
-//! replayed later. Each attempt has a fresh signature.
+//! replayed later. Each attempt has a new signature.
 
 use super::notification::Notification;
 use super::options::{SinkOptions, Texts};

@@ -12,7 +12,7 @@ fn notification(status: Status, since_ms: i64, at_ms: i64, severity: Severity) -
     notification
 }
 
-/// Sends what must be sent; returns for each notification whether it was.
+/// Sends what must be sent; returns for each notification whether it was sent.
 fn send(dedup: &mut Deduplicator, notifications: &[Notification]) -> Vec<bool> {
     send_through(dedup, notifications, &Silences::default())
 }
@@ -55,7 +55,7 @@ fn changes_that_the_engine_repeats_after_a_crash_are_not_sent_again() {
             assert!(!again.contains(&true), "{from}..{to}: {again:?}");
         }
     }
-    // After a crash at any point exactly the rest is sent.
+    // After a crash at any point, exactly the rest is sent.
     for sent in 0..=story.len() {
         let mut after = Deduplicator::after(story[..sent].iter());
         let rest = send(&mut after, &story);
@@ -75,7 +75,7 @@ fn a_severity_that_rises_at_the_moment_of_the_begin_is_sent_and_one_that_falls_t
     let mut dedup = Deduplicator::default();
     let sent = [true, true, false, true];
     assert_eq!(send(&mut dedup, &story), sent);
-    // Made again after a crash.
+    // The changes are repeated after a crash.
     assert_eq!(send(&mut dedup, &story), [false; 4]);
     let mut dedup = Deduplicator::after(story[..1].iter());
     assert_eq!(send(&mut dedup, &story), [false, true, false, true]);
@@ -101,7 +101,7 @@ fn a_notification_names_the_other_severities_that_were_notified_of_its_firing() 
         (notification(Firing, 10, 30, Warn), vec![Page]),
         (notification(Resolved, 10, 40, Page), vec![Page]),
         (notification(Firing, 50, 50, Page), vec![]),
-        // The end of the last one was not notified.
+        // The end of the last firing was not notified.
         (notification(Firing, 60, 60, Warn), vec![Page]),
         (notification(Resolved, 60, 70, Warn), vec![Page]),
         (notification(Firing, 80, 80, Page), vec![]),
@@ -126,7 +126,7 @@ fn a_notification_names_the_other_severities_that_were_notified_of_its_firing() 
             assert_eq!(joined.earlier, earlier, "{}", change.key);
         }
     }
-    // A journal of before has no such list.
+    // A journal of a previous version has no such list.
     let mut line = serde_json::to_value(&story[1].0).expect("JSON");
     let removed = line.as_object_mut().and_then(|line| line.remove("earlier"));
     assert!(removed.is_some());
@@ -142,7 +142,7 @@ fn an_alert_that_left_and_begins_again_here_is_notified() {
     let first = notification(Firing, 10, 10, Page);
     let mut dedup = Deduplicator::after([&first].into_iter());
     assert!(dedup.release(&first.fingerprint));
-    // Meanwhile its next owner notified the end, and let the stream go.
+    // Meanwhile its next owner has notified the end and released the stream.
     assert_eq!(dedup.firing_since(&first.fingerprint), None);
     assert_eq!(dedup.fired_since(&first.fingerprint), Some(10));
     let again = notification(Firing, 90, 90, Page);
@@ -152,15 +152,15 @@ fn an_alert_that_left_and_begins_again_here_is_notified() {
 
 #[test]
 fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was_known() {
-    // The watermark stood still, and the alert ended at 50 by the clock; it was last bad at 30.
+    // The watermark was stalled, and the alert ended at 50 by the clock; it was last bad at 30.
     let mut ended = notification(Resolved, 10, 50, Warn);
     ended.bad_ms = Some(30);
     let begun = [notification(Firing, 10, 10, Warn), ended];
     let fingerprint = begun[0].fingerprint.clone();
     let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
     assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
-    // Without a crash its next data are judged; after one no time may be lost, or it ends at
-    // another moment.
+    // Without a crash, its next data are judged. After a crash, no time may be lost, or it ends at
+    // another time.
     for (since_ms, known) in [(40, 40), (10, 40), (20, 40)] {
         let goes_on = [
             notification(Firing, since_ms, since_ms.min(30), Warn),
@@ -174,12 +174,13 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
         assert!(!dedup.is_unsent(&fingerprint, since_ms, Warn));
         assert_eq!(send(&mut dedup, &goes_on), [false, false, false, true]);
     }
-    // A stream of the alert ends, and its severity falls: it is not bad later for that.
+    // A stream of the alert ends, and its severity falls. The alert is not bad later because of
+    // that.
     let mut falls = notification(Firing, 10, 45, Warn);
     falls.bad_ms = Some(30);
     let mut dedup = Deduplicator::after(begun.iter());
     assert_eq!(send(&mut dedup, &[falls]), [false]);
-    // It had begun again at 60 before the crash, which knows one long firing.
+    // It had started again at 60 before the crash; the repeat sees one long firing.
     let again = [begun.as_slice(), &[notification(Firing, 60, 60, Warn)]].concat();
     let one = [
         notification(Firing, 10, 10, Warn),
@@ -197,7 +198,7 @@ fn an_alert_that_fires_after_an_administrative_end_is_sent_once_with_a_new_key()
         administrative: true,
         ..begun.resolved(90, "grouped otherwise")
     };
-    // The journal says so too, and one of before says nothing of it.
+    // The journal also has this; a journal of a previous version does not.
     let line = serde_json::to_string(&ended).expect("JSON");
     let read: Notification = serde_json::from_str(&line).expect("a notification");
     let older = line.replace(r#""administrative":true,"#, "");
@@ -212,7 +213,7 @@ fn an_alert_that_fires_after_an_administrative_end_is_sent_once_with_a_new_key()
     assert!(again.key != begun.key);
     dedup.record(&again);
     assert!(!dedup.is_unsent(&begun.fingerprint, 10, Page));
-    // What follows by event time is sent, though the clock was ahead of it.
+    // Later changes in event time are sent, although the clock was ahead of them.
     let rest = [
         begun,
         notification(Firing, 10, 20, Warn),
@@ -224,7 +225,7 @@ fn an_alert_that_fires_after_an_administrative_end_is_sent_once_with_a_new_key()
 
 #[test]
 fn no_key_comes_twice_however_often_changes_are_made_again() {
-    // Some of the changes that crashes and clocks bring back, in any order.
+    // Some changes that crashes and clocks may repeat, in any order.
     let changes: Vec<Notification> = [10, 45]
         .into_iter()
         .flat_map(|since_ms| {

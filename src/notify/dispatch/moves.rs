@@ -26,7 +26,7 @@ impl Dispatcher {
         }
     }
 
-    /// Notifications that a sink still has to send.
+    /// Notifications that a sink still has to send, without those of held alerts.
     pub(super) fn undelivered(&self, state: &State, sink: &str) -> Vec<Notification> {
         let held = self.held();
         let all = state.undelivered.iter();
@@ -78,12 +78,12 @@ impl Dispatcher {
         }
     }
 
-    /// Whether nothing of the alert is sent, because another process may have it.
+    /// Whether nothing of the alert is sent, because another process may own it.
     pub(super) fn is_held(&self, alert: &str) -> bool {
         self.held().contains(alert)
     }
 
-    /// Drops what waits of an alert, which is another process's to send.
+    /// Drops the waiting notifications of an alert, because another process must send them.
     pub(super) fn forget(&self, alert: &str) {
         self.held().remove(alert);
         self.withdraw(alert);

@@ -41,7 +41,7 @@ fn a_stream_whose_numbers_were_withdrawn_is_no_young_stream() {
     };
     let young = said(Verdict::Undecided(Undecided::Immature));
     assert_eq!(young, "no window has a verdict yet");
-    // It may have had verdicts, while there were more.
+    // It may have had verdicts while there were more events.
     let few = said(Verdict::Undecided(Undecided::TooFew));
     assert_eq!(few, "no window has enough events for a verdict");
     let judged = [
@@ -76,12 +76,12 @@ fn numbers_of_a_later_moment_than_the_change_say_so() {
     };
     let later = "; the numbers are those of 2023-11-14T22:13:20Z";
     assert!(said((1_699_999_999_000, false)).ends_with(later));
-    // What was known at its own change is of that moment.
+    // Facts from its own change are from the time of that change.
     assert!(!said((1_699_999_999_000, true)).contains("the numbers are those"));
     assert!(!said((1_700_000_000_000, false)).contains("the numbers are those"));
 }
 
-/// Of 100,000 events with a score of 1 %, twice as many happen.
+/// 100,000 events with a score of 1 %, which happen twice as often.
 #[test]
 fn the_error_of_rare_events_is_the_ratio_that_decided() {
     let sample: Vec<(f64, bool)> = (0..100_000).map(|i| (0.01, i % 50 == 0)).collect();
@@ -145,7 +145,7 @@ fn an_end_says_that_the_detector_is_on_hold_and_that_a_window_still_shows_the_er
         };
         let (begun, end, links) = ((5, Severity::Warn), (10, ""), Links::default());
         let ended = Notification::ended(&group.group_of(&id), begun, (&id, &facts), end, links);
-        // Log, history, records and pages have the sentence.
+        // Log, history, records and pages show the sentence.
         let fired = Alert {
             state: AlertState::Firing,
             ..Alert::default()

@@ -1,9 +1,10 @@
 //! Alerts that move between processes with their partitions.
 //!
-//! What was notified of an alert goes along with its stream, and what sinks still need of it: the
-//! new owner queues that under the same keys. The previous owner keeps back what waits of an alert
-//! that has left. It sends it only if the alert returns and its last owner says that sinks still
-//! need it. After a start it does not know yet what returns, so it keeps all of it back until then.
+//! What was notified of an alert moves with its stream, together with the notifications that sinks
+//! still need: the new owner queues these under the same keys. The previous owner holds its waiting
+//! notifications of an alert that has left. It sends them only if the alert returns and its last
+//! owner says that sinks still need them. After a start it holds all waiting notifications until
+//! their alerts return.
 
 use super::{AlertHandover, Notifier};
 use crate::notify::dispatch::Command;
@@ -14,13 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What other processes need to take alerts over, each under `K`.
+/// What other processes need to take alerts over, by key `K`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfers<K> {
     /// Alerts that fire, or whose end sinks still need.
     pub open: BTreeMap<K, String>,
-    /// Alerts whose end came to all sinks since the last account. A process that goes on from an
-    /// earlier state needs to know; one that goes on from this state does not.
+    /// Alerts whose end all sinks got since the last account. A process that continues from an
+    /// earlier state needs them; one that continues from this state does not.
     pub ended: BTreeMap<K, String>,
 }
 
@@ -34,7 +35,8 @@ impl<K> Default for Transfers<K> {
 }
 
 impl Transfers<String> {
-    /// The same under the first key of each alert; alerts without one are left out.
+    /// These transfers under the first key of each alert. `keys` has keys with fingerprints; alerts
+    /// without a key are left out.
     pub fn under<'k, K: Ord + Clone + 'k>(
         mut self,
         keys: impl Iterator<Item = (&'k K, String)>,
@@ -52,14 +54,15 @@ impl Transfers<String> {
 }
 
 impl Notifier {
-    /// Passes on what there was no room for, and takes note of what the journal says of alerts:
-    /// what sinks missed, and what waits.
+    /// Passes on alerts for which there was no room. Reads from the journal what sinks missed and
+    /// what waits.
     pub(super) fn learn(&mut self) {
         for alert in std::mem::take(&mut self.untaken) {
             self.take_over(alert);
         }
         for (alert, update) in self.updates.drain() {
-            // The journal may not have come to what was sent since, or have forgotten an old end.
+            // The journal may not have reached the last notification yet, or may have forgotten an
+            // old end.
             let sent = self.sent_last(&alert);
             if let (Some(sent), Some(last)) = (sent, &update.last)
                 && sent.key != *last
@@ -87,7 +90,7 @@ impl Notifier {
         }
     }
 
-    /// The last notification of an alert that fires, or of which something waits.
+    /// The last notification of an alert that fires or has waiting notifications.
     fn sent_last(&self, fingerprint: &str) -> Option<&Notification> {
         let firing = self.firing.get(fingerprint).map(|f| &f.notification);
         let waiting = || Some(&self.waiting.get(fingerprint)?.last()?.0);
@@ -95,8 +98,8 @@ impl Notifier {
     }
 
     /// What another process needs to take over each alert; `None` if nothing changed since the last
-    /// call. Where only what waits has changed, and something still waits, the call before is at
-    /// least `again` ago: after a storm of alerts a sink takes them one after the other.
+    /// call. If only waiting notifications changed, and some still wait, returns `None` until
+    /// `again` has passed: after a storm of alerts a sink takes them one by one.
     pub fn transfers(&mut self, again: Duration) -> Option<Transfers<String>> {
         self.learn();
         let says = self.waiting.is_empty() || self.waiting_said.elapsed() >= again;
@@ -134,8 +137,8 @@ impl Notifier {
         Some(all)
     }
 
-    /// Takes over the alert of a stream that arrived with its partition. This process resolves it
-    /// from now on.
+    /// Takes over the alert of a stream that arrived with its partition. From now on this process
+    /// resolves it.
     pub fn acquire(&mut self, handover: &AlertHandover) {
         let fingerprint = &handover.fingerprint;
         let transferred = handover.transferred.as_deref();
@@ -149,7 +152,7 @@ impl Notifier {
 
     fn acquire_notified(&mut self, alert: TransferredAlert) {
         let fingerprint = alert.notification.fingerprint.clone();
-        // A checkpoint may be older than our last notification, if we resumed from it.
+        // The checkpoint from which this process resumed may be older than its last notification.
         if self.dedup.is_recorded(&alert.notification) {
             let ours = self.sent_last(&fingerprint);
             let keeps = match ours.is_some_and(|n| n.key == alert.notification.key) {
@@ -175,8 +178,8 @@ impl Notifier {
         self.dropped += u64::from(!self.take_over(alert));
     }
 
-    /// Has the journal know who was notified, and queues what sinks still need. Without room it is
-    /// tried again; answers whether there was room.
+    /// Records in the journal who was notified, and queues what sinks still need. Returns whether
+    /// there was room; if not, it is tried again.
     fn take_over(&mut self, alert: TransferredAlert) -> bool {
         let waiting = alert.to_send(&self.dispatcher.sinks());
         let moved = Move::TakeOver(Box::new(alert.clone()));
@@ -195,8 +198,8 @@ impl Notifier {
         true
     }
 
-    /// Takes over an alert of which its last owner notified nothing that matters any more. A firing
-    /// that we notified may be over since.
+    /// Takes over an alert without a notification of its last owner that still matters. A firing
+    /// that this process notified may have ended since.
     fn acquire_quiet(&mut self, handover: &AlertHandover) {
         let fingerprint = &handover.fingerprint;
         let fired_ms = self.dedup.fired_since(fingerprint);
@@ -212,7 +215,8 @@ impl Notifier {
         }
     }
 
-    /// The alert is here, perhaps again, and so is what waits of it.
+    /// Marks an alert as owned by this process, and sends those of its held notifications that
+    /// `keeps` selects.
     pub(super) fn return_alert(&mut self, fingerprint: &str, keeps: Keeps) {
         if self.dedup.reacquire(fingerprint)
             && let Some(notified) = self.firing.get(fingerprint)
@@ -223,7 +227,8 @@ impl Notifier {
         self.resume(fingerprint, keeps);
     }
 
-    /// Sends what was kept back of the alert, which is here.
+    /// Sends those held notifications of an alert that `keeps` selects, because this process owns
+    /// it.
     pub(super) fn resume(&mut self, fingerprint: &str, keeps: Keeps) {
         if !self.held.contains(fingerprint) {
             return;
@@ -261,7 +266,7 @@ impl Notifier {
         self.passes(Move::Close { alert });
     }
 
-    /// Passes it on; without room it is counted as dropped.
+    /// Passes a move to the thread "notifications"; without room it counts as dropped.
     fn passes(&mut self, moved: Move) -> bool {
         let sent = self.send(Command::Move(moved));
         self.dropped += u64::from(!sent);

@@ -4,7 +4,7 @@ use crate::notify::journal::Entry;
 use crate::notify::{self, Host, Threads, notification::Links};
 use tempfile::TempDir;
 
-/// A sink that gets what these matchers mean.
+/// Options of a sink with these matchers.
 fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
     let matchers = matchers.iter().map(|m| m.parse().expect("a matcher"));
     SinkOptions {
@@ -15,7 +15,7 @@ fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
     }
 }
 
-/// A sink without a past.
+/// A sink without earlier notifications.
 fn sink(options: &SinkOptions, undelivered: Vec<Notification>) -> Sink {
     Sink::new(options, undelivered)
 }
@@ -100,7 +100,7 @@ fn an_end_has_room_where_a_firing_has_none_and_as_many_as_the_queue_has_places()
     assert_eq!((counts.queued, counts.dropped), (4, 2));
 }
 
-/// Answers that it is busy, and may need firing alerts again.
+/// A receiver that is busy for this long; the flag says whether it needs resends.
 struct Busy(Duration, bool);
 
 impl Receiver for Busy {
@@ -116,7 +116,7 @@ impl Receiver for Busy {
 #[test]
 fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
     let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
-    // One that ends alerts that are not refreshed every minute waits for two.
+    // A receiver that needs a resend every minute waits for at most two.
     let cases = [
         (60, false, 60),
         (7_200, false, 300),
@@ -197,7 +197,7 @@ fn a_pause_that_the_receiver_asked_for_outlasts_a_change_of_the_sink() {
     let left = until.duration_since(Instant::now()).as_secs();
     assert!((50..=60).contains(&left), "{left}");
     assert_eq!(sink.facts().retried, 1, "the count goes on");
-    // A start knows of no pause.
+    // After a start there is no pause.
     let (_, mut worker) = busy(&folder);
     assert_eq!(worker.step(), Again::Now);
 }
@@ -216,8 +216,7 @@ fn a_removed_sink_that_returns_while_its_thread_runs_stays() {
     assert!(!sink.stay());
 }
 
-/// Keeps the fingerprints of what it gets, and those that are sent again together; refuses these
-/// where it is to.
+/// Keeps the fingerprints that it gets, and those of each resend; refuses resends if told to.
 struct Refreshed {
     got: Arc<Mutex<Vec<String>>>,
     refuses: bool,
@@ -259,7 +258,7 @@ fn firing_alerts_are_sent_again_before_a_long_queue_but_not_those_that_wait_in_i
             };
             journal.append(&queued, false).expect("it is written");
         }
-        // The receiver has got the first one.
+        // The receiver has got the first notification.
         let mut options = options("s", &[], 9);
         (options.resend, options.retry_max) = (Duration::from_secs(60), Duration::ZERO);
         let sink = Arc::new(sink(&options, vec![of("b"), of("c")]));

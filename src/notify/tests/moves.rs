@@ -18,13 +18,13 @@ impl Process {
         self.notifier().transfers(Duration::from_secs(1))
     }
 
-    /// What goes along with the alert, if it was said again.
+    /// What moves with the alert, if there is a new account.
     fn transfer(&mut self, alert: &Notification) -> Option<String> {
         let mut all = self.transfers().expect("a change");
         all.open.remove(&alert.fingerprint)
     }
 
-    /// The alert arrives with this, and ended then for its last owner.
+    /// The alert arrives with this text; for its last owner it ended at `ended_ms`.
     fn acquire(
         &mut self,
         alert: &Notification,
@@ -39,7 +39,7 @@ impl Process {
         self.bench.settle();
     }
 
-    /// Receivers are there from now on. What came to them?
+    /// Makes receivers available from now on. Returns what they got.
     fn answers(&mut self) -> Vec<(String, String)> {
         self.bench.answer(&[Ok(()); 9]);
         self.bench.settle();
@@ -82,7 +82,7 @@ fn an_alert_that_comes_while_the_disk_is_busy_ends_for_those_who_know_of_it() {
     one.notify(&alert);
     assert_eq!(one.answers(), [came("s", &alert)]);
     let text = one.transfer(&alert);
-    // Nobody writes to the journal, until there is no room for anything more.
+    // The journal is not written until the channel is full.
     for n in 0.. {
         two.notifier().record_deployment(Deployment {
             model: format!("m{n}"),
@@ -160,8 +160,8 @@ fn what_waits_is_sent_by_the_next_owner_and_not_by_the_last_one() {
 fn what_waits_is_sent_after_a_restart_by_a_process_that_gets_its_alerts_back() {
     let alert = firing(1, 10);
     let end = alert.resolved(20, "well");
-    // With what was said last, with nothing because it was not stored, and with what a previous
-    // version says, which does not know what waits.
+    // With the last text, with none because it was not stored, and with the text of a previous
+    // version, which has no waiting notifications.
     for stored in ["all", "nothing", "before"] {
         for ends in [false, true] {
             let mut process = Process::moving();
@@ -203,7 +203,7 @@ fn a_process_that_goes_on_keeps_back_what_waits_of_an_alert_that_leaves() {
     process.bench.settle();
     process.notify(&stays);
     assert_eq!(process.answers(), [came("s", &stays)]);
-    // It comes back, and nobody has sent it.
+    // The alert comes back, and no process has sent it.
     process.acquire(&leaves, text, None);
     assert_eq!(process.answers(), [came("s", &leaves)]);
     assert_eq!(process.answers(), []);
@@ -281,7 +281,7 @@ fn an_end_that_all_sinks_have_is_said_once_and_is_known_to_who_goes_on_from_befo
     let text = said.ended.remove(&alert.fingerprint);
     assert!(text.is_some());
     assert_eq!(process.transfers(), None);
-    // Another process judges it all again, from a state before the alert began.
+    // Another process judges everything again, from a state before the alert began.
     let mut next = Process::moving();
     next.acquire(&alert, text, None);
     for known in [&alert, &end] {
@@ -309,7 +309,7 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     assert_eq!(said.fingerprint, alert.fingerprint);
     assert_eq!(fingerprint_of(&said.text), Some(alert.fingerprint.clone()));
     assert_eq!(said.stream.model, alert.model);
-    // The same as the engine's thread hands over when it has time.
+    // The engine's thread hands over the same text later.
     let text = process.transfer(&alert);
     assert_eq!(Some(&said.text), text.as_ref());
     for brought in [
@@ -327,7 +327,7 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     let mut next = Process::moving();
     next.acquire(&alert, text, None);
     assert_eq!(next.answers(), []);
-    // Ends are handed over too; what a sink refused is not.
+    // Ends are handed over too, except what a sink refused.
     let end = alert.resolved(20, "well");
     process.notify(&end);
     assert_eq!(process.answers(), [came("s", &end)]);

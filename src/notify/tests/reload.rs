@@ -10,7 +10,7 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
         sink.queue_max = 9;
     }
     process.reload(&changed);
-    // The attempt of the first sink is answered, which it does not know yet.
+    // The attempt of the first sink is answered, but the sink has not handled the answer yet.
     let alerts = [1, 2, 3].map(|n| firing(n, i64::from(n) * 10));
     process.notify(&alerts[0]);
     let place = 0;
@@ -21,7 +21,7 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
     while process.bench.came().is_empty() {
         assert_eq!(attempt.step(), Again::Now);
     }
-    // It is changed twice meanwhile.
+    // The sink is changed twice meanwhile.
     for seconds in [2, 3] {
         changed.sinks[0].timeout = Duration::from_secs(seconds);
         process.reload(&changed);
@@ -48,7 +48,7 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
 #[test]
 fn a_sink_whose_thread_has_ended_says_so_and_a_reload_starts_it_again() {
     let mut process = Process::new(&["s"]);
-    // As a panic ends it.
+    // Ends a thread as a panic would.
     let end = |bench: &Bench, place: usize| {
         let part = &mut bench.parts.lock()[place];
         part.steps = None;
@@ -63,7 +63,7 @@ fn a_sink_whose_thread_has_ended_says_so_and_a_reload_starts_it_again() {
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came(), [came("s", &alert)]);
     assert_eq!(process.notifier().sinks()[0].trouble, None);
-    // That of the journal is the second one.
+    // The thread of the journal is the second one.
     assert!(!process.notifier().has_ended());
     end(&process.bench, 1);
     assert!(process.notifier().has_ended());
