@@ -1,8 +1,8 @@
-//! What this program needs of a Kafka client.
+//! The interface to a Kafka client, as far as this program needs it.
 //!
-//! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is above
-//! these traits: where a partition starts, what its end is, what is lost, which record may be
-//! handed over. So it can be driven by a broker that exists in memory only, in a time of its own.
+//! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is built
+//! on these traits: where a partition starts, where it ends, what is lost, which record may be
+//! handed over. So a broker that exists only in memory, with its own clock, can drive it.
 
 use super::group_client::GroupClient;
 use super::{KafkaError, KafkaOptions};
@@ -51,14 +51,14 @@ pub type EachAt<'a> = &'a mut dyn FnMut(i64, &[u8], Option<&[u8]>);
 /// Reads the state topic and administers it. Blocks the thread of its caller, each call with a
 /// deadline.
 pub trait ReadState: Send {
-    /// The partition that contains the state of partition `of` of any topic. Creates the topic if
-    /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
-    /// topic is not compacted.
+    /// The state partition that contains the state of partition `of` of any topic. Creates the
+    /// topic if it is missing, with as many partitions as the largest of `sources`. It is an error
+    /// if the topic is not compacted.
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
 
     /// The number of partitions of the topic. If it is missing, it is created with `at_creation`
-    /// partitions. A topic of judges keeps obsolete records for a while, so a judge that is away
-    /// for less time finds every delta.
+    /// partitions. A topic of judges keeps obsolete records for a while, so that a judge that is
+    /// away for a shorter time finds every delta.
     fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError>;
 
     /// The offset that a group has committed for a partition of a source, if any.
@@ -80,8 +80,8 @@ pub trait ReadState: Send {
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 
-    /// The same from an offset on, with the offset of each record; without `until` those that are
-    /// there now.
+    /// Hands over all records of a partition after an offset, each with its offset, up to and
+    /// including `until`; without `until`, up to the current end.
     fn read_after(
         &self,
         partition: i32,
@@ -94,9 +94,9 @@ pub trait ReadState: Send {
 
 /// Writes to the state topic, for one caller at a time.
 pub trait WriteState: Send + Sync {
-    /// Writes records to their partitions and waits until the broker has all of them. An error: for
-    /// `within` it took none. After an error each record may or may not be in the topic. Returns
-    /// their offsets. Calls `alive` at least once a second meanwhile.
+    /// Writes records to their partitions and waits until the broker has all of them. It is an
+    /// error if the broker accepted none for `within`. After an error each record may or may not be
+    /// in the topic. Returns their offsets. Calls `alive` at least once a second meanwhile.
     fn put(
         &self,
         records: &[(i32, &StateRecord)],
@@ -147,12 +147,12 @@ pub trait FollowState: Send {
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError>;
 
     /// End offsets of these partitions, open transactions included, without those that no broker
-    /// reports in time; 0 for a partition that is not there. An error: none is reported.
+    /// reports in time; 0 for a partition that does not exist. It is an error if none is reported.
     fn ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 
-    /// The same up to the first open transaction.
+    /// Like [`FollowState::ends`], but the offsets before which no transaction is open.
     fn stable_ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 
-    /// First offsets of these partitions, in the same way.
+    /// First offsets of these partitions, with the same exceptions as [`FollowState::ends`].
     fn begins(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 }

@@ -1,8 +1,8 @@
-//! The callbacks of every client but that of the consumer: of the state topic, the alerts topic and
-//! dead letters.
+//! The callbacks of every client except the consumer's: those of the state topic, the alerts topic
+//! and dead letters.
 //!
-//! Errors are only debug lines, because the consumer reports the same ones. What became of a record
-//! goes to whoever wrote it.
+//! Errors are only debug lines, because the consumer reports the same ones. The result of a write
+//! goes to its caller.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
@@ -19,7 +19,7 @@ use std::error::Error;
 /// Partition and offset of a record, or why it was not written.
 pub(super) type Written = Result<(i32, i64), String>;
 
-/// What is done once it is known whether a record was written.
+/// Called once it is known whether a record was written.
 pub(super) type OnDelivery = Box<dyn FnOnce(Written) + Send + Sync>;
 
 pub(super) struct ClientCallbacks {
@@ -90,7 +90,7 @@ pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig
     c
 }
 
-/// Settings of every such client.
+/// Settings of every client with these callbacks.
 pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
     let mut c = options.client_config();
     options.pass_through_to_client(&mut c);

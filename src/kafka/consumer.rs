@@ -1,7 +1,7 @@
 //! A consumer group member: batches of borrowed records, on the caller's thread.
 //!
 //! One call of [`Consumer::poll`] first handles rebalances, errors and statistics, then hands over
-//! one batch. Both happen in turn on one thread, so a partition is revoked between two batches,
+//! one batch. Both happen in turn on one thread. So a partition is revoked between two batches,
 //! never within one, and none of its records is in flight when [`Handler::revoked`] is called.
 //!
 //! Guarantees for the handler, whatever the broker does:
@@ -10,9 +10,9 @@
 //! * After an assignment the first record is the one that the handler requested, because the offset
 //!   is part of the assignment. There is no window in which another record is fetched.
 //!
-//! [`NextOffsets`] checks the first two a second time. [`PartitionEnds`] detects the ends of
-//! partitions, [`StartOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets
-//! out of range.
+//! [`NextOffsets`] checks the first two guarantees again. [`PartitionEnds`] detects the ends of
+//! partitions, [`StartOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets out of
+//! range.
 //!
 //! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of
 //! the caller is authoritative.
@@ -47,10 +47,10 @@ use std::time::{Duration, Instant};
 /// Longest wait for a record before rebalances and errors are handled again.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// How often it is looked whether the logs of idle partitions have grown.
+/// Time between two checks whether the logs of idle partitions have grown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A consumer group member. Not shared: one thread polls it.
+/// A consumer group member. One thread polls it.
 pub struct Consumer {
     client: Box<dyn GroupClient>,
     topics: Topics,
@@ -65,18 +65,18 @@ pub struct Consumer {
     /// When restarted partitions were last forwarded.
     restarts_forwarded_at: Instant,
     starts: StartOffsets,
-    /// A partition begins here, and the caller has not stored that yet.
+    /// A partition has begun at an offset that the caller has not stored yet.
     begun: bool,
     counts: Counts,
     /// Topics without a partition: they do not exist, or may not be read.
     missing: BTreeSet<u16>,
     /// A broker has reported a topic as missing since partitions were last counted.
     missing_topic_reported: bool,
-    /// Something was not answered in time when partitions were last counted.
+    /// An answer was missing when partitions were last counted.
     unanswered: bool,
     /// When the partitions of all topics were last counted.
     partitions_counted_at: Instant,
-    /// Partitions were counted since the caller last asked.
+    /// Partitions were counted since [`Consumer::take_recounted`].
     was_recounted: bool,
     /// Partitions that this user may not read.
     denied: BTreeSet<Partition>,
@@ -86,8 +86,8 @@ pub struct Consumer {
     contact: Contact,
     /// When logs were last checked for growth.
     growth_checked_at: Instant,
-    /// Records came after a wait: the logs of other partitions may have grown too, as after an
-    /// outage.
+    /// Records came after a wait: the logs of other partitions may have grown too, for example
+    /// after an outage.
     woke_with_records: bool,
     throttle: ErrorThrottle,
     paused: bool,
@@ -133,7 +133,7 @@ impl Consumer {
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
         if self.serve(handler) {
-            // Under load too: a partition without records must not delay the others.
+            // Also under load, because a partition without records must not delay the others.
             self.report_ends(handler, false);
         }
         if std::mem::take(&mut self.woke_with_records)
@@ -174,8 +174,9 @@ impl Consumer {
         n
     }
 
-    /// Fetches one batch and hands it over. Answers how many records were handed over, and how many
-    /// were fetched: those of partitions that are not read now, and errors, are fetched only.
+    /// Fetches one batch and hands it over. Returns how many records were handed over and how many
+    /// were fetched. Records of partitions that are not read now, and errors, only count as
+    /// fetched.
     fn fetch<H: Handler>(
         &mut self,
         max: usize,
@@ -239,8 +240,8 @@ impl Consumer {
         }
     }
 
-    /// Reports the ends that have been reached. `drained`: no fetched record waits to be handed
-    /// over.
+    /// Reports the ends that have been reached. `drained` says that no fetched record waits to be
+    /// handed over.
     fn report_ends<H: Handler>(&mut self, handler: &mut H, drained: bool) {
         if self.ends.watched() == 0 || self.paused {
             return;
@@ -301,7 +302,7 @@ impl Consumer {
         for _ in 0..8 {
             let next = &mut self.next;
             let events = self.client.serve(&mut |record| {
-                // It reached the client's own queue before its partition was forwarded.
+                // The record reached the client's own queue before its partition was forwarded.
                 if next.admit(record.topic, record.partition, record.offset) {
                     handler.records(&[record]);
                 }
@@ -315,7 +316,7 @@ impl Consumer {
                     let partition = stats.partition;
                     let p = Partition { topic, partition };
                     let next = self.next.readable(p);
-                    // Also where the leader has been away since the assignment.
+                    // Also if the leader has been away since the assignment.
                     let reads = (next.is_some() || self.starts.awaits(p))
                         && !self.paused
                         && !self.suspended.contains(&p)
@@ -331,7 +332,7 @@ impl Consumer {
                     {
                         self.recovery.add(p, Position::At(next));
                     }
-                    // Statistics of before a denial may come after it.
+                    // Statistics from before a denial may come after it.
                     if stats.end.is_some() && !self.denied.contains(&p) {
                         self.ends.update(p, stats, next);
                     }
@@ -378,8 +379,8 @@ impl Consumer {
         self.contact.explain(code, error)
     }
 
-    /// Commits the next offset of each of these partitions that is assigned, without waiting. With
-    /// one that is gone the broker refuses all.
+    /// Commits the next offset of each of these partitions that is assigned, without waiting.
+    /// Partitions that are gone are left out: with one of them, the broker would refuse all.
     pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for &(p, offset) in positions {
@@ -418,7 +419,7 @@ impl Drop for Consumer {
         for &p in &assigned {
             self.client.unforward(self.topics.name(p), p.partition);
         }
-        // The group revokes only what it has assigned itself.
+        // The group revokes only what the group itself has assigned.
         let copartitions = assigned.into_iter();
         let copartitions = copartitions.filter(|&p| !self.topics.is_subscribed(p));
         let copartitions: Vec<Partition> = copartitions.collect();

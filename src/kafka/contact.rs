@@ -1,31 +1,33 @@
-//! Since when brokers do not answer, by the statistics of the client.
+//! Measures how long brokers have not answered, from the statistics of the client.
 //!
 //! The client keeps trying to reach a broker that is away, and a reader only sees that no record
-//! comes. So this module measures since when no broker is connected and answers, and since when the
-//! leader of a partition does not, or is missing. A group that has lost a member takes its
-//! partitions away, so "no broker" is also measured without partitions. And it counts how often in
-//! a row a partition was fetched from no broker although its leader is known.
+//! comes. So this module measures since when no broker has been connected and answering, and since
+//! when this holds for the leader of a partition, or a leader is missing. A group that has lost a
+//! member revokes its partitions, so "no broker" is also measured without partitions. The module
+//! also counts how often in a row a partition was fetched from no broker although its leader is
+//! known.
 
 use super::{KafkaError, Partition};
 use rdkafka::types::RDKafkaErrorCode;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Statistics in a row after which the client is taken to fetch the partition never again: metadata
-/// that is only late is asked for several times a second.
+/// After this many statistics in a row, the client is assumed never to fetch the partition again:
+/// metadata that is only late is requested several times a second.
 const UNFETCHED: u32 = 3;
 
 #[derive(Default)]
 pub(super) struct Contact {
     cut_off: Option<Instant>,
-    /// Why a broker could not be reached, since one last was.
+    /// The last reason why a broker could not be reached, since one was reached.
     why: Option<KafkaError>,
     leaderless: BTreeMap<Partition, Instant>,
     unfetched: BTreeMap<Partition, u32>,
 }
 
 impl Contact {
-    /// Takes whether any broker is connected and answers; if not, when one last did, where known.
+    /// Notes whether any broker is connected and answers; if not, `answered` is when one last did,
+    /// if known.
     pub fn update(&mut self, connected: bool, answered: Option<Instant>) {
         self.why = self.why.take().filter(|_| !connected);
         self.cut_off = match connected {
@@ -34,7 +36,8 @@ impl Contact {
         };
     }
 
-    /// Takes an error. Answers why, where it only says that all brokers are down.
+    /// Notes an error. Returns its cause, if the error only says that all brokers are down and the
+    /// cause is known.
     pub fn explain(&mut self, code: RDKafkaErrorCode, error: KafkaError) -> KafkaError {
         if code == RDKafkaErrorCode::AllBrokersDown {
             return self.why.clone().unwrap_or(error);
@@ -45,7 +48,7 @@ impl Contact {
         error
     }
 
-    /// Takes whether the leader of a partition is connected and answers.
+    /// Notes whether the leader of a partition is connected and answers.
     pub fn update_leader(&mut self, p: Partition, connected: bool) {
         match connected {
             true => {
@@ -57,8 +60,8 @@ impl Contact {
         }
     }
 
-    /// Takes whether a partition is fetched from no broker although its leader is known. Returns
-    /// whether it is clear that this does not end.
+    /// Notes whether a partition is fetched from no broker although its leader is known. Returns
+    /// whether this has lasted too long to end.
     pub fn update_unfetched(&mut self, p: Partition, unfetched: bool) -> bool {
         if !unfetched {
             self.unfetched.remove(&p);
@@ -69,7 +72,7 @@ impl Contact {
         *times >= UNFETCHED
     }
 
-    /// The partitions that the client never fetches again.
+    /// The partitions that the client is assumed never to fetch again.
     pub fn unfetched(&self) -> impl Iterator<Item = Partition> {
         let all = self.unfetched.iter();
         all.filter_map(|(p, times)| (*times >= UNFETCHED).then_some(*p))
@@ -81,12 +84,12 @@ impl Contact {
         self.unfetched.remove(&p);
     }
 
-    /// For how long no broker has been connected, or has answered.
+    /// How long no broker has been connected and answering; `None` if one is.
     pub fn cut_off(&self) -> Option<Duration> {
         self.cut_off.map(|since| since.elapsed())
     }
 
-    /// The partitions whose leader is not connected, each with for how long.
+    /// The partitions whose leader is not connected or does not answer, each with how long.
     pub fn leaderless(&self) -> impl Iterator<Item = (Partition, Duration)> {
         self.leaderless
             .iter()

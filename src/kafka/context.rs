@@ -38,13 +38,13 @@ pub struct Events {
     pub rebalances: VecDeque<Rebalance>,
     /// Code and text of librdkafka.
     pub errors: Vec<(RDKafkaErrorCode, String)>,
-    /// Errors that had no room there.
+    /// Number of errors for which there was no room.
     pub errors_dropped: u64,
     /// The latest statistics of each partition.
     pub statistics: Vec<PartitionStats>,
-    /// Whether any broker is connected and answers, where there were statistics.
+    /// Whether any broker is connected and answers; `None` without statistics.
     pub connected: Option<bool>,
-    /// When a broker last answered, where some are connected and none answers.
+    /// When a broker last answered, if some are connected and none answers.
     pub answered: Option<Instant>,
 }
 
@@ -61,11 +61,11 @@ pub struct PartitionStats {
     pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
-    /// When the broker that it is fetched from last responded, its leader or a follower; `None`
-    /// while that one is not connected or does not answer, or there is none.
+    /// When the broker from which it is fetched, its leader or a follower, last responded; `None`
+    /// while there is no such broker, or it is not connected or does not answer.
     pub responded: Option<Instant>,
-    /// The leader is known and the client fetches from no broker. So it is where the metadata has a
-    /// lower leader epoch than the client has seen: for good, if the topic was recreated.
+    /// The leader is known, but the client fetches from no broker. This happens if the metadata has
+    /// a lower leader epoch than the client has seen; it is permanent if the topic was recreated.
     pub unfetched: bool,
 }
 
@@ -78,14 +78,15 @@ pub(super) struct Context {
     pub closing: AtomicBool,
     /// How many callbacks librdkafka has run.
     callbacks: AtomicU64,
-    /// The facilities of librdkafka that have written a line lately.
+    /// Limits the log lines of each facility of librdkafka.
     lines: Mutex<ErrorThrottle>,
-    /// A connected broker that has owed an answer for so long does not answer.
+    /// A connected broker that has owed an answer for this long counts as not answering.
     answers_within: Duration,
 }
 
-/// How long an answer may take, beyond the wait of a fetch for records. The connection to a broker
-/// that is frozen, or behind a network that drops packets, stays up for `socket.timeout.ms`.
+/// How long an answer may take, beyond the wait of a fetch for records. Without this limit, a
+/// connection to a frozen broker, or through a network that drops packets, would count as up for
+/// `socket.timeout.ms`.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Most errors stored between two polls.
@@ -122,7 +123,7 @@ impl Context {
         self.events.lock()
     }
 
-    /// Everything since the last call. Errors that had no room are logged as a number.
+    /// Everything since the last call. The number of errors for which there was no room is logged.
     pub fn take_events(&self) -> Events {
         let events = std::mem::take(&mut *self.events());
         if events.errors_dropped > 0 {
@@ -152,8 +153,8 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::error!(facility, message, "librdkafka");
             }
-            // One would come with each commit, or each connection, while a right or a certificate
-            // is missing. What is strange about the settings is said once, in several lines.
+            // While a right or a certificate is missing, such a line would come with each commit or
+            // connection. Warnings about settings come once, in several lines.
             RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning
                 if facility == "CONFWARN" || self.admits_line(facility) =>
             {
@@ -167,13 +168,14 @@ impl ClientContext for Context {
         self.count_callback();
         let now = Instant::now();
         let idle = |b: &Broker| Some(Duration::from_micros(u64::try_from(b.rxidle).ok()?));
-        // Where nothing was asked, nothing is owed.
+        // A broker that was asked nothing owes nothing.
         let owes = |b: &Broker| {
             b.waitresp_cnt > 0 && idle(b).is_some_and(|time| time > self.answers_within)
         };
         let up = || statistics.brokers.values().filter(|b| b.state == "UP");
         let responded = |id: i32| {
-            // A bootstrap address has the number -1, as the broker of a partition without one.
+            // A bootstrap address has the number -1, and so does the broker of a partition without
+            // a broker.
             let mut brokers = up().filter(|b| id >= 0 && b.nodeid == id && !owes(b));
             now.checked_sub(brokers.find_map(idle)?)
         };
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(connected(seconds(6), 1, &usual), (Some(false), Some(6)));
         assert_eq!(connected(seconds(5), 1, &usual), (Some(true), None));
         assert_eq!(connected(seconds(60), 0, &usual), (Some(true), None));
-        // A fetch may wait for records for so long.
+        // A fetch may wait this long for records.
         let wait = ("fetch.wait.max.ms".to_owned(), "9000".to_owned());
         let waits = KafkaOptions {
             options: [wait].into(),
@@ -307,7 +309,7 @@ mod tests {
             hi_offset: -1001,
             ..Partition::default()
         };
-        // The last but one is fetched from no broker though its leader answers.
+        // The last but one is fetched from no broker, although its leader answers.
         let partitions = [(0, 1, 1), (1, 2, 2), (2, -1, -1), (3, 1, -1), (-1, -1, -1)];
         let partitions = partitions.map(|(p, leader, broker)| (p, partition(p, leader, broker)));
         let topic = Topic {

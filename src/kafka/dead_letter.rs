@@ -1,8 +1,8 @@
 //! The dead-letter topic, for records that could not be decoded.
 //!
-//! A dead letter is the original record with key, value and headers unchanged, a null value and
-//! null headers included; a header name that is no UTF-8 is empty. Additional headers
-//! describe the failure, so that a program that does not know this one can repair and resend it:
+//! A dead letter is the original record with key, value and headers unchanged, including a null
+//! value and null headers; a header name that is not UTF-8 is empty. Additional headers describe
+//! the failure, so that a program that does not know this one can repair and resend it:
 //!
 //! | header | value |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `trueline.topic`, `trueline.partition`, `trueline.offset` | its origin |
 //! | `trueline.timestamp_ms` | the Kafka timestamp of the record, if it had one |
 //!
-//! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is
-//! counted as dropped. A broker that is down thus costs dead letters but never delays consumption.
+//! Writing never blocks. The queue is librdkafka's and is bounded; what it cannot take is counted
+//! as dropped. A broker that is down thus costs dead letters but never delays consumption.
 
 use super::client_callbacks::{ClientCallbacks, OnDelivery};
 use super::{KafkaError, KafkaOptions, Record};
@@ -33,7 +33,7 @@ pub struct DeadLetterCounts {
     pub dropped: u64,
 }
 
-/// Writes records to the dead-letter topic without blocking. A thread of its own serves deliveries.
+/// Writes records to the dead-letter topic without blocking. A separate thread serves deliveries.
 pub struct DeadLetter {
     producer: ThreadedProducer<ClientCallbacks>,
     counts: Arc<Mutex<DeadLetterCounts>>,
@@ -84,7 +84,7 @@ impl DeadLetter {
         });
         let mut letter: BaseRecord<'_, [u8], [u8], Box<OnDelivery>> =
             BaseRecord::with_opaque_to(&self.topic, Box::new(on_delivery)).headers(headers);
-        // A value that is null means that the key was deleted.
+        // A null value means that the key was deleted.
         if !record.headers.is_tombstone() {
             letter = letter.payload(record.payload);
         }
@@ -102,7 +102,7 @@ impl DeadLetter {
         ClientCallbacks::rebootstrap(self.producer.client());
     }
 
-    /// Counts so far.
+    /// The counts so far.
     pub fn counts(&self) -> DeadLetterCounts {
         *self.counts.lock()
     }

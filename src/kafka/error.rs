@@ -4,18 +4,18 @@ use super::{KafkaOptions, OWNED};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode as Code;
 
-/// What OpenSSL says where the other side ended the connection, and why.
+/// Text of OpenSSL if the other side ended the connection; the reason follows.
 const ALERT: &str = "SSL alert";
 
-/// What OpenSSL says of a private key that does not belong to the certificate; the last one where
-/// the two are even of different kinds.
+/// Texts of OpenSSL for a private key that does not belong to the certificate; the last one if the
+/// two are of different kinds.
 const UNPAIRED: [&str; 3] = [
     "key values mismatch",
     "key type mismatch",
     "no certificate assigned",
 ];
 
-/// What librdkafka says once no broker is connected.
+/// Text of librdkafka once no broker is connected.
 const DOWN: &str = "brokers are down";
 
 /// A failure of the Kafka client.
@@ -47,7 +47,7 @@ pub enum KafkaError {
         /// Text of librdkafka.
         detail: String,
     },
-    /// The TLS connection failed, by the certificate of the broker or that of this client.
+    /// The TLS connection failed, because of the certificate of the broker or of this client.
     #[error("{}", tls(detail))]
     Tls {
         /// Text of librdkafka.
@@ -56,14 +56,14 @@ pub enum KafkaError {
     /// This user lacks a right.
     #[error("kafka {on}: this user lacks a right ({detail}); grant {right} on it")]
     Denied {
-        /// What it is a right on: "topic `scores`".
+        /// The object of the right: "topic `scores`".
         on: String,
         /// The operations that an ACL must allow, as words: "READ".
         right: &'static str,
         /// Text of the broker.
         detail: String,
     },
-    /// The topic does not exist, or another one was meant.
+    /// The topic does not exist, or its name is wrong.
     #[error("kafka topic `{topic}`: {detail}; create it or correct `{key}`")]
     Topic {
         /// Name of the topic.
@@ -73,7 +73,7 @@ pub enum KafkaError {
         /// The key of the configuration that names it.
         key: &'static str,
     },
-    /// The topic exists, and is not as it must be.
+    /// The topic exists, but is not as required.
     #[error("kafka topic `{topic}`: {detail}")]
     Unsuitable {
         /// Name of the topic.
@@ -87,8 +87,8 @@ pub enum KafkaError {
     /// The client cannot continue and must be recreated.
     #[error("kafka client cannot continue: {0}; it is replaced automatically")]
     Fatal(String),
-    /// Another member has joined the group under the same `instance`: that of another process, or
-    /// this one itself, whose answer from the group was lost.
+    /// Another member has joined the group under the same `instance`: another process, or this one
+    /// a second time, because the group's answer was lost.
     #[error(
         "the broker ended this member of the group: another process has joined it under the same `instance`, or \
          this one was cut off for longer than a session ({0}); give each process its own `instance`"
@@ -115,7 +115,7 @@ impl KafkaError {
         matches!(self, KafkaError::Fatal(_) | KafkaError::Fenced(_))
     }
 
-    /// Whether it is why a broker cannot be reached.
+    /// Whether this is a reason why a broker cannot be reached.
     pub(super) fn is_of_connection(&self) -> bool {
         matches!(
             self,
@@ -125,7 +125,7 @@ impl KafkaError {
         )
     }
 
-    /// Whether it lasts until someone corrects the configuration or the broker.
+    /// Whether the error lasts until someone corrects the configuration or the broker.
     pub fn needs_operator(&self) -> bool {
         matches!(
             self,
@@ -138,12 +138,12 @@ impl KafkaError {
         )
     }
 
-    /// Whether it is a missing right on the group.
+    /// Whether this is a missing right on the group.
     pub(super) fn is_of_group(&self) -> bool {
         matches!(self, KafkaError::Denied { on, .. } if on.starts_with("group"))
     }
 
-    /// Its text where nothing tries again.
+    /// Its text for commands, where the client does not try again.
     pub fn ended(&self) -> String {
         match self {
             KafkaError::Unreachable { brokers, detail } => format!(
@@ -154,7 +154,7 @@ impl KafkaError {
         }
     }
 
-    /// Two errors of the same kind count as a repetition.
+    /// The kind of the error. Two errors of the same kind count as a repetition.
     pub(super) fn kind(&self) -> String {
         match self {
             KafkaError::Option { name, .. } => format!("option {name}"),
@@ -169,7 +169,7 @@ impl KafkaError {
         }
     }
 
-    /// An error names the first of these settings that may not be set, with the reason.
+    /// Checks that no setting is [`OWNED`]. An error names the first one that is, with the reason.
     pub(super) fn find_owned(options: &KafkaOptions) -> Result<(), KafkaError> {
         let mut set = OWNED.iter().filter(|o| options.options.contains_key(o.0));
         let refused = set.next().map(|(name, why)| KafkaError::Option {
@@ -179,7 +179,7 @@ impl KafkaError {
         refused.map_or(Ok(()), Err)
     }
 
-    /// This user lacks a right on a topic.
+    /// The error of a user who lacks a right on a topic.
     pub(super) fn topic_denied(topic: &str, right: &'static str, detail: String) -> KafkaError {
         KafkaError::Denied {
             on: format!("topic `{topic}`"),
@@ -188,7 +188,7 @@ impl KafkaError {
         }
     }
 
-    /// Why a client with these options cannot be made. OpenSSL names no file.
+    /// Why a client with these options cannot be created. OpenSSL names no file.
     pub(super) fn of_creation(error: Native, options: &KafkaOptions) -> KafkaError {
         let option = |name: &str| options.options.get(name).map(String::as_str);
         let certificate = option("ssl.certificate.location").unwrap_or("which is not given");
@@ -222,7 +222,7 @@ impl KafkaError {
         let topic = || topic.unwrap_or_else(|| topics.join(", "));
         match code {
             Code::SSL => KafkaError::Tls { detail },
-            // The broker judges the certificate of a client once the connection is made.
+            // The broker checks the certificate of a client only after the connection is made.
             Code::BrokerTransportFailure
                 if detail.contains(ALERT) || detail.contains("certificate verify failed") =>
             {
@@ -235,7 +235,7 @@ impl KafkaError {
             | Code::RequestTimedOut => KafkaError::Unreachable {
                 brokers: options.brokers.clone(),
                 detail: match options.is_plain() && detail.ends_with(DOWN) {
-                    // A broker that expects more closes the connection without a word.
+                    // A broker that expects credentials closes the connection without an error.
                     true => {
                         format!(
                             "{detail}; if their port speaks TLS or SASL, set [kafka.tls] or [kafka.sasl]"

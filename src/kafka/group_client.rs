@@ -1,6 +1,7 @@
-//! A member of a consumer group: what the program needs of it, and the one of librdkafka.
+//! A member of a consumer group: the trait that the program needs, and its implementation with
+//! librdkafka.
 //!
-//! The trait keeps the types of rdkafka for lists of partitions and for errors.
+//! The trait uses the types of rdkafka for lists of partitions and for errors.
 
 use super::client_callbacks::{ClientCallbacks, create, reader_config};
 use super::context::{Context, Events};
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Most events that one call handles, so that records are read too while a log writes without end.
+/// Most events that one call handles, so that records are also read while librdkafka logs without
+/// end.
 const EVENTS_MAX: usize = 1000;
 
 /// A member of a consumer group that reads committed records.
@@ -25,7 +27,7 @@ pub trait GroupClient: Send {
     /// before its partition was forwarded.
     fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events;
 
-    /// Why the client is of no more use, if it is not.
+    /// Why the client can no longer be used, if it cannot.
     fn fatal_error(&self) -> Option<KafkaError>;
 
     /// Address and client id of each member of a group.
@@ -44,7 +46,7 @@ pub trait GroupClient: Send {
     /// The offset after the newest record, as of the latest fetch response.
     fn end(&self, topic: &str, partition: i32) -> Option<i64>;
 
-    /// Next offsets, with records that are not handed over.
+    /// Next offsets of the client, which also count records that are not handed over.
     fn position(&self) -> KafkaResult<TopicPartitionList>;
 
     /// Assigned partitions.
@@ -84,7 +86,8 @@ pub trait GroupClient: Send {
         within: Duration,
     ) -> KafkaResult<TopicPartitionList>;
 
-    /// The same, asked by a new client: brokers refuse the client of a fenced member.
+    /// Committed offsets of these partitions, requested by a new client: brokers refuse the client
+    /// of a fenced member.
     fn committed_by_new_client(
         &self,
         options: &KafkaOptions,
@@ -99,7 +102,7 @@ pub trait GroupClient: Send {
         within: Duration,
     ) -> KafkaResult<TopicPartitionList>;
 
-    /// The first offset of a partition, and the one after its last.
+    /// The first offset of a partition, and the offset after its last record.
     fn offset_bounds(
         &self,
         topic: &str,
@@ -107,11 +110,11 @@ pub trait GroupClient: Send {
         within: Duration,
     ) -> KafkaResult<(i64, i64)>;
 
-    /// The client is dropped next: rebalances are no longer reported.
+    /// Prepares the client to be dropped: rebalances are no longer reported.
     fn close(&self);
 }
 
-/// The member of a group that the program has.
+/// The group member of the program, with librdkafka.
 pub(super) struct GroupMember {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
@@ -307,7 +310,7 @@ impl GroupClient for GroupMember {
     }
 }
 
-/// The record of a message of this topic.
+/// The record of a message; `topic` is the number of its topic.
 #[inline]
 pub(super) fn record(topic: u16, m: Message<'_>) -> Record<'_> {
     Record {

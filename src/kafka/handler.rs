@@ -1,4 +1,4 @@
-//! What a consumer reads, and to whom it hands that.
+//! What a consumer reads, and the handler that receives it.
 
 use super::{Headers, KafkaError, Partition};
 use std::ops::Range;
@@ -34,8 +34,8 @@ impl Record<'_> {
 /// A record of a batch, or the error of a partition.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetched<'a> {
-    /// The record. That of an error has the offset that was requested, negative if there was none,
-    /// and a text as its value.
+    /// The record. For an error, its offset is the one that was requested, negative if there was
+    /// none, and its value is a text.
     pub record: Record<'a>,
     /// 0 for a record, otherwise the error code of librdkafka.
     pub error: i32,
@@ -46,7 +46,7 @@ pub struct Fetched<'a> {
 pub struct Begin {
     /// The offset to read first.
     pub offset: i64,
-    /// The group has read the partition up to here before, and its sums are missing.
+    /// The offset up to which the group has read the partition before, if its sums are missing.
     pub without_sums_of: Option<i64>,
 }
 
@@ -61,28 +61,28 @@ pub trait Handler {
     fn assigning(&mut self) {}
 
     /// A topic has no partition, and none is assigned: it does not exist, or may not be read.
-    /// Called whenever that is found.
+    /// Called at each count that finds this.
     fn missing(&mut self, _topic: u16) {}
 
     /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
-    /// `None`: no position is known. [`Handler::begins`] follows once the start is found, or
-    /// [`Handler::suspended`].
+    /// `None` means that no position is known: [`Handler::begins`] follows once the start is found,
+    /// or [`Handler::suspended`].
     fn assigned(&mut self, partition: Partition) -> Option<i64>;
 
     /// Whether positions of other partitions of this topic were known before this assignment: a
-    /// partition without one was added since.
+    /// partition without a position was then added since.
     fn was_read(&self, _topic: u16) -> bool {
         false
     }
 
-    /// The offset up to which records of this partition are stored, if that is less than what
-    /// [`Handler::assigned`] said. Only that may be committed.
+    /// The offset up to which records of this partition are stored, if that is less than
+    /// [`Handler::assigned`] returned. Commits must not go further.
     fn stored(&self, _partition: Partition) -> Option<i64> {
         None
     }
 
     /// A partition without a position is read from here on. [`super::Consumer::poll`] returns
-    /// before the first record, for the caller to store it.
+    /// before the first record, so that the caller can store the start.
     fn begins(&mut self, partition: Partition, begin: Begin);
 
     /// Whether a partition that was just assigned stays suspended: assigned but not read.
@@ -90,8 +90,8 @@ pub trait Handler {
         false
     }
 
-    /// Where this partition, whose position is known, ended when [`Handler::truncated`] was last
-    /// called for it, and it was not rewound since.
+    /// Where this partition, whose position is known, ended at the last [`Handler::truncated`];
+    /// `None` if it was rewound since.
     fn truncated_at(&self, _partition: Partition) -> Option<i64> {
         None
     }
@@ -99,23 +99,23 @@ pub trait Handler {
     /// A rebalance revokes these partitions: [`Handler::revoked`] follows for each.
     fn revoking(&mut self, _partitions: &[Partition]) {}
 
-    /// A partition was revoked; no record of it follows. `lost`: another member already owns it, so
-    /// nothing about it may be written any more.
+    /// A partition was revoked; no record of it follows. `lost` says that another member already
+    /// owns it, so that nothing about it may be written.
     fn revoked(&mut self, partition: Partition, lost: bool);
 
-    /// No record before this offset is still to come. What lies just before it is never handed
-    /// over: control records, or those of an aborted transaction.
+    /// No record before this offset is still to come. Records just before it were never handed
+    /// over: control records, records of an aborted transaction, or records that were
+    /// [lost](Handler::lost).
     fn passed(&mut self, _partition: Partition, _offset: i64) {}
 
     /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
 
-    /// The log has grown since the end was reported; the new records may be hidden by a
-    /// transaction.
+    /// The log has grown since the end was reported; a transaction may hide the new records.
     fn grown(&mut self, _partition: Partition) {}
 
-    /// A transaction that begins at this offset has hidden all that follows for so long. Reported
-    /// once.
+    /// A transaction that begins at this offset has hidden all later records for this long.
+    /// Reported once.
     fn hidden(&mut self, _partition: Partition, _offset: i64, _waited: Duration) {}
 
     /// The broker deleted the records of these offsets before they were read. Reading continues
@@ -128,12 +128,12 @@ pub trait Handler {
     fn rewound(&mut self, partition: Partition, offset: i64);
 
     /// The partition ends here, before the position, and nothing says where to continue:
-    /// [`Handler::suspended`] follows. Wherever the position is kept, this must be kept too: once
-    /// the log is longer than that, nothing else tells that its records are others.
+    /// [`Handler::suspended`] follows. This must be stored with the position: once the log is
+    /// longer than the position, nothing else shows that its records are different ones.
     fn truncated(&mut self, _partition: Partition, _end: i64) {}
 
-    /// The partition stays assigned but is no longer read, for this reason. One that does not exist
-    /// [begins](Handler::begins) once it is added.
+    /// The partition stays assigned but is no longer read, for this reason. A partition that does
+    /// not exist [begins](Handler::begins) once it is added.
     fn suspended(&mut self, partition: Partition, why: &str);
 
     /// The group assigns a partition that does not exist. Reported at each assignment, or more
@@ -141,6 +141,6 @@ pub trait Handler {
     fn gone(&mut self, _: Partition) {}
 
     /// An error occurred. Consumption continues unless [`KafkaError::is_fatal`]. The same error is
-    /// reported at most once in 30 seconds.
+    /// reported at most once every 30 seconds.
     fn error(&mut self, error: KafkaError);
 }

@@ -1,4 +1,5 @@
-//! The headers of a record, and whether its value is null. They are parsed only if they are read.
+//! The headers of a record, and whether its value is null. Headers are parsed only if they are
+//! read.
 
 use super::native::Message;
 use std::fmt;
@@ -15,7 +16,7 @@ enum Kind<'a> {
     Owned(&'a Parts),
 }
 
-/// Headers that are kept, with what else is read of few records.
+/// Copied headers, with other data that few readers need.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// Names and values.
@@ -53,7 +54,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// All headers in order. A value may be null. A name that is no UTF-8 is empty.
+    /// All headers in order. A value may be null. A name that is not UTF-8 is empty.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> {
         (0..).map_while(move |i| match self.0 {
             Kind::None => None,
@@ -65,7 +66,7 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// The last value of this name, which is the effective one; empty where it is null.
+    /// The last value of this name, which is the effective one; empty if it is null.
     pub fn get(self, name: &str) -> Option<&'a [u8]> {
         let named = self.iter().filter(|(n, _)| *n == name);
         named.last().map(|(_, value)| value.unwrap_or_default())

@@ -1,9 +1,9 @@
-//! Asks brokers where partitions begin or end, and keeps the answers of those that answer.
+//! Requests first or end offsets from brokers, and keeps the answers of the brokers that answer.
 //!
-//! librdkafka sends one request to each leader, and hands out nothing if one of them does not
-//! answer or refuses one partition. So what fails as a whole is asked leader by leader, and what a
-//! leader refuses in halves, all within one deadline. A leader that does not answer is not asked
-//! twice.
+//! librdkafka sends one request to each leader, and returns nothing if one of them does not answer
+//! or refuses one partition. So a failed request is repeated leader by leader, and what a leader
+//! refuses is requested in halves, all within one deadline. In this step, a leader that does not
+//! answer is not asked twice.
 
 use super::KafkaError;
 use super::client::{Ends, TopicPartition};
@@ -16,7 +16,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Why a request brought nothing.
+/// Why a request failed.
 enum Failure {
     /// A broker did not answer.
     Silent(KafkaError),
@@ -24,12 +24,12 @@ enum Failure {
     Refused(KafkaError),
 }
 
-/// Who can be asked.
+/// The brokers, as far as they can be asked for offsets.
 trait Asked {
     /// Offsets of these partitions, without those that have no leader.
     fn ask(&mut self, of: &[TopicPartition], within: Duration) -> Result<Ends, Failure>;
 
-    /// The leaders of these partitions, where they have one.
+    /// The leaders of those of these partitions that have one.
     fn leaders(
         &mut self,
         of: &[TopicPartition],
@@ -37,8 +37,9 @@ trait Asked {
     ) -> Result<BTreeMap<TopicPartition, i32>, KafkaError>;
 }
 
-/// First or end offsets of these partitions, without those that no broker reports in time. An
-/// error: none is reported. Brokers accept the names of both in place of a time.
+/// First or end offsets of these partitions, without those that no broker reports in time. It is an
+/// error if none is reported. `which` is the beginning or the end, which brokers accept in place of
+/// a time.
 pub(super) fn offsets(
     client: &BaseConsumer<ClientCallbacks>,
     of: &[TopicPartition],
@@ -84,7 +85,7 @@ fn answers(
     }
 }
 
-/// Asks for partitions of one leader, and for each half of them where it refuses one.
+/// Asks one leader for offsets of its partitions, and for each half of them if it refuses one.
 fn ask_in_halves(asked: &mut impl Asked, of: &[TopicPartition], until: Instant, all: &mut Ends) {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -101,7 +102,7 @@ fn ask_in_halves(asked: &mut impl Asked, of: &[TopicPartition], until: Instant, 
     }
 }
 
-/// What is asked with a client.
+/// Brokers that are asked through a client.
 struct Asking<'c> {
     client: &'c BaseConsumer<ClientCallbacks>,
     which: Offset,
@@ -138,8 +139,7 @@ impl Asked for Asking<'_> {
     }
 }
 
-/// What the brokers say of a partition: nothing if it has no leader, and that it is empty if it is
-/// not there.
+/// The answer about a partition: `None` if it has no leader, 0 if it does not exist.
 fn answer(e: &TopicPartitionListElem<'_>) -> Option<(TopicPartition, i64)> {
     let partition = || (e.topic().to_owned(), e.partition());
     match (e.error(), e.offset()) {
@@ -182,7 +182,7 @@ mod tests {
         refused: BTreeSet<TopicPartition>,
         /// Partitions without a leader.
         leaderless: BTreeSet<TopicPartition>,
-        /// How many partitions were asked for at a time.
+        /// Number of partitions in each request.
         asked: Vec<usize>,
     }
 
@@ -250,7 +250,7 @@ mod tests {
             ..Cluster::default()
         };
         assert_eq!(found(&mut cluster), without(|p| leader(p) == 1));
-        // Nor is it asked for each of its partitions.
+        // The silent broker is not asked for each of its partitions.
         assert_eq!(cluster.asked, [12, 4, 4, 4]);
         cluster.silent = [0, 1, 2].into();
         assert_eq!(found(&mut cluster), None);
@@ -266,7 +266,7 @@ mod tests {
         };
         let gone = |p: &TopicPartition| refused.contains(p) || *p == ("b".to_owned(), 0);
         assert_eq!(found(&mut cluster), without(gone));
-        // And so does a topic.
+        // A refused topic does not hide the other.
         cluster.refused = partitions().into_iter().filter(|p| p.0 == "a").collect();
         let gone = |p: &TopicPartition| p.0 == "a" || *p == ("b".to_owned(), 0);
         assert_eq!(found(&mut cluster), without(gone));

@@ -1,4 +1,4 @@
-//! A broker of librdkafka's own, for tests.
+//! librdkafka's mock broker, for tests.
 
 use super::KafkaOptions;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -6,7 +6,7 @@ use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 use rdkafka::{Offset, TopicPartitionList};
 
-/// A broker with this topic, of one partition, and the options of a client of it.
+/// A broker with this topic of one partition, and options of a client for it.
 pub(super) fn broker(topic: &str) -> (MockCluster<'static, DefaultProducerContext>, KafkaOptions) {
     let mock = MockCluster::new(1).expect("a broker");
     mock.create_topic(topic, 1, 1).expect("a topic");

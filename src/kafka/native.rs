@@ -186,7 +186,7 @@ impl Drop for Batch<'_> {
 pub(super) struct Message<'b>(&'b sys::rd_kafka_message_t);
 
 impl<'b> Message<'b> {
-    /// A message of the consumer's own queue. rdkafka itself panics at a header whose name is no
+    /// A message of the consumer's own queue. rdkafka itself panics at a header whose name is not
     /// UTF-8.
     pub fn of(message: &'b BorrowedMessage<'_>) -> Message<'b> {
         // SAFETY: points 2 and 3; the pointer is not null, and the borrow is the lifetime of the
@@ -251,7 +251,7 @@ impl<'b> Message<'b> {
     }
 
     /// Name and value of the header at `index`; `None` after the last one. A value may be null. A
-    /// name that is no UTF-8 is empty. The first call parses the headers, so a message whose
+    /// name that is not UTF-8 is empty. The first call parses the headers, so a message whose
     /// headers are not read does not pay for them.
     pub fn header(self, index: usize) -> Option<(&'b str, Option<&'b [u8]>)> {
         const OK: i32 = 0;
@@ -303,7 +303,7 @@ mod tests {
     fn a_header_whose_name_is_no_text_is_read_without_a_name() {
         let (_mock, options) = broker("t");
         let producer: BaseProducer = options.client_config().create().expect("a producer");
-        // SAFETY: rdkafka passes the bytes on and takes them for no text.
+        // SAFETY: rdkafka passes the bytes on and does not treat them as text.
         let name = unsafe { String::from_utf8_unchecked(vec![b'n', 0xff]) };
         let header = |key| Header {
             key,

@@ -50,8 +50,8 @@ impl Position {
         }
     }
 
-    /// The same, where the partition was restarted at this offset and had no record since: an error
-    /// that names no offset may be of what was requested before.
+    /// The position of a partition that was restarted at this offset and had no record since: an
+    /// error without an offset may belong to an earlier request.
     pub fn since_restart(self, restart: Option<&Option<i64>>) -> Position {
         match (self, restart) {
             (Position::None, Some(Some(at))) => Position::At(*at),

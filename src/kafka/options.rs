@@ -28,13 +28,13 @@ pub enum StartAt {
     Time(i64),
 }
 
-/// What to do with a partition that has a committed offset and no sums.
+/// What to do with a partition that has a committed offset but no sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingState {
     /// Suspend and report it.
     #[default]
     Stop,
-    /// Continue at the committed offset: the windows begin empty there.
+    /// Continue at the committed offset, with empty windows.
     Committed,
     /// Start here, as if nothing had been read.
     Start(StartAt),
@@ -49,7 +49,7 @@ pub enum Truncated {
     Stop,
     /// Read it from its oldest record.
     Earliest,
-    /// Read what follows its newest record.
+    /// Continue after its newest record.
     Latest,
 }
 
@@ -95,8 +95,8 @@ pub struct KafkaOptions {
     /// Cap on the memory of records that are fetched but not consumed, in KiB.
     pub queue_kbytes_max: u32,
     /// Number of copartitioned topics, the last ones in the list. They are not subscribed to.
-    /// Partition p of such a topic is assigned together with partition p of the subscribed topic in
-    /// the same place.
+    /// Partition p of such a topic is assigned together with partition p of the subscribed topic at
+    /// the same index.
     pub copartitions: usize,
     /// Topic for records that could not be decoded; with `None` they are only counted.
     pub dead_letter: Option<String>,
@@ -232,7 +232,7 @@ impl KafkaOptions {
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "false")
             .set("partition.assignment.strategy", "cooperative-sticky")
-            // Fetch again at once when the queue has room: the default of a second starves the
+            // Fetch again at once when the queue has room: the default of one second starves the
             // consumer.
             .set("fetch.queue.backoff.ms", "1")
             // librdkafka pauses fetching above this; below 1e5 the drain rate halves (measured).
@@ -245,7 +245,7 @@ impl KafkaOptions {
             // The group learns of added partitions by the refresh: after five minutes, the default,
             // their records would be late. It asks for the topics of this client only.
             .set("topic.metadata.refresh.interval.ms", "5000")
-            // The default. Unset, it would be three intervals, and while brokers do not answer the
+            // The default. If unset, it would be three intervals: while brokers do not answer, the
             // client would forget its topics and report them as missing.
             .set("metadata.max.age.ms", "900000")
             // `offsets` decides what to do.
@@ -262,7 +262,7 @@ impl KafkaOptions {
 
     /// Sets the fetch limits so that a record of the longest length fits in one response with
     /// others. A longer record does not block the partition: brokers always respond with at least
-    /// one batch. Only the whole response has a hard limit, which lies above all of this.
+    /// one batch. Only the whole response has a hard limit, which is above all of these.
     fn set_fetch_limits(&self, c: &mut ClientConfig) {
         let of_partition = self
             .record_bytes_max
@@ -280,7 +280,7 @@ impl KafkaOptions {
         c.set("linger.ms", "50")
             .set("queue.buffering.max.messages", "10000")
             .set("queue.buffering.max.kbytes", "65536")
-            // A record that could not be decoded may be longer than the longest one to decode.
+            // A dead letter may be longer than the longest record to decode.
             .set("message.max.bytes", "16777216");
         self.pass_through_to_client(&mut c);
         c
@@ -324,7 +324,7 @@ impl KafkaOptions {
         TokenFile(self.security.token_file.clone())
     }
 
-    /// Adds those of the user's own settings that apply to every client.
+    /// Adds those of the user's settings that apply to every client.
     pub(super) fn pass_through_to_client(&self, c: &mut ClientConfig) {
         for (k, v) in self.options.iter().filter(|(k, _)| is_client_option(k)) {
             c.set(k, v);
@@ -358,7 +358,7 @@ impl fmt::Debug for Security {
 }
 
 impl fmt::Debug for KafkaOptions {
-    /// Omits the other settings of librdkafka, among which are secrets.
+    /// Omits the other settings of librdkafka, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KafkaOptions")
             .field("brokers", &self.brokers)

@@ -4,24 +4,23 @@
 //! once the leader of the partition has responded again a while after the end was reached
 //! ([`QUIET`]); the time of its last response is part of librdkafka's statistics. Both conditions
 //! matter, because a partition at its end does not delay the others. A partition whose broker is
-//! frozen or down only seems to have ended, and after an outage the backlog of one partition
-//! arrives a moment before that of the next.
+//! frozen or down only seems to have ended. After an outage, the backlog of one partition arrives a
+//! moment before that of the next.
 //!
-//! The last records of a log may be ones that are never handed over: control records, and those of
-//! aborted transactions. Once no fetched record waits, the partition is read up to the end itself,
-//! so that its position does not stay before them: it would lag for ever, and count them as lost
-//! once the broker deletes them.
+//! The last records of a log may never be handed over: control records, and records of aborted
+//! transactions. Once no fetched record waits, the position moves to the end itself. Otherwise the
+//! partition would lag forever, and these records would count as lost once the broker deletes them.
 //!
-//! A reported end holds until the log grows. Every fetch response shows this, also for records that
-//! an open transaction hides. From then on the partition is watched again.
+//! A reported end holds until the log grows. Every fetch response shows growth, including records
+//! that an open transaction hides. From then on the partition is watched again.
 //!
-//! An open transaction hides all records after its begin in its partition. It is detected when the
-//! next offset to fetch is the last stable one, there are records beyond it, and the leader
-//! responds. [`Hidden`] measures how long this lasts.
+//! An open transaction hides all records after its start in the partition. It is detected if the
+//! next offset to fetch has reached the last stable one, there are records beyond it, and the
+//! leader responds. [`Hidden`] measures how long this lasts.
 //!
 //! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
 //! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as
-//! that of a record and moves the position past it. The next resume (after each cooperative
+//! the offset of a record and moves the position past it. The next resume (after each cooperative
 //! rebalance) then skips one record per partition. A test with two members showed this.
 
 use super::Partition;
@@ -33,7 +32,7 @@ use std::time::{Duration, Instant};
 /// responses come within `fetch.wait.max.ms`, half a second.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// A leader that did not respond for so long may be away.
+/// A leader that has not responded for this long may be away.
 const SILENT: Duration = Duration::from_secs(10);
 
 /// How far a watched partition was read, and since when.
@@ -47,10 +46,10 @@ struct Open {
 /// A partition that has reached its end.
 pub(super) struct Reached {
     pub partition: Partition,
-    /// It was not reported before.
+    /// The end was not reported before.
     pub is_news: bool,
-    /// No record waits before this end. What lies between the last record and the end is not handed
-    /// over: control records and those of aborted transactions.
+    /// The end, if no record waits before it. Between the last record and the end are only records
+    /// that are not handed over: control records and records of aborted transactions.
     pub passed: Option<i64>,
 }
 
@@ -69,17 +68,18 @@ pub(super) struct Progress {
 pub struct Hidden {
     /// Where the oldest open transaction begins.
     pub offset: i64,
-    /// Since when nothing was read there.
+    /// Since when nothing was read in the partition.
     pub since: Instant,
-    /// It was reported that this lasts too long.
+    /// It was reported as lasting too long.
     pub reported: bool,
-    /// The next record to hand over when it began.
+    /// The next offset to hand over when this began.
     next: Option<i64>,
 }
 
 #[derive(Default)]
 pub(super) struct PartitionEnds {
-    /// No end was reported since the last record or the assignment, or not passed yet.
+    /// Watched partitions: no end was reported since the last record or the assignment, or fetched
+    /// records before the end may still wait.
     open: BTreeMap<Partition, Open>,
     /// End offsets of the partitions whose end was reported, at that time.
     ended: BTreeMap<Partition, i64>,
@@ -133,7 +133,8 @@ impl PartitionEnds {
             None => {
                 self.hidden.remove(&p);
             }
-            // Whether more has come is not known while the leader is away: the time begins again.
+            // While the leader is away, it is not known whether more has come: the time starts
+            // again.
             Some(offset) if stats.responded.is_some_and(|at| at.elapsed() < SILENT) => {
                 let hidden = Hidden {
                     offset,
@@ -160,7 +161,7 @@ impl PartitionEnds {
         self.hidden.iter().map(|(p, hidden)| (*p, *hidden))
     }
 
-    /// Those of them that were hidden for as long as `after`, once.
+    /// The partitions whose next records have been hidden for at least `after`, once each.
     pub fn take_hidden(&mut self, after: Duration) -> Vec<(Partition, Hidden)> {
         let due = |h: &Hidden| !h.reported && h.since.elapsed() >= after;
         let due = self.hidden.iter_mut().filter(|(_, h)| due(h));
@@ -171,8 +172,8 @@ impl PartitionEnds {
         .collect()
     }
 
-    /// Takes out the partitions whose log is longer than when their end was reported; `end` returns
-    /// the end of a partition.
+    /// Takes out the partitions whose log has grown since their end was reported; `end` returns the
+    /// end of a partition.
     pub fn take_grown(&mut self, end: impl Fn(Partition) -> Option<i64>) -> Vec<Partition> {
         let mut grown = Vec::new();
         self.ended.retain(|&p, was| {
@@ -191,8 +192,8 @@ impl PartitionEnds {
         all.filter_map(|(&p, stats)| Some((p, stats.end?)))
     }
 
-    /// The partitions that have reached their end. `drained`: no fetched record waits to be handed
-    /// over. `progress` returns how far a partition was read.
+    /// The partitions that have reached their end. `drained` says that no fetched record waits to
+    /// be handed over. `progress` returns how far a partition was read.
     pub fn take_reached(
         &mut self,
         drained: bool,
@@ -209,8 +210,8 @@ impl PartitionEnds {
                 return true;
             };
             let stats = self.stats.get(&p);
-            // After starting at a committed offset only the fetcher knows the position before a
-            // record.
+            // After a start at a committed offset, only the fetcher knows the position until a
+            // record comes.
             let fetched = stats.and_then(|s| s.next).filter(|_| drained);
             let position = next.max(position).max(fetched).unwrap_or(0);
             if position != open.position {

@@ -7,9 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Another process in the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address as the broker sees it, where it says so.
+    /// Its address as the broker sees it, if reported.
     pub host: Option<String>,
-    /// When it started; `None` if it does not say.
+    /// When it started; `None` if unknown.
     pub start: Option<ProcessStart>,
 }
 

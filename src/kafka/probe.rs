@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-/// Stores the errors that the client reports; they say more than a call that timed out.
+/// Stores the errors that the client reports; they say more than the timeout of a call.
 #[derive(Default)]
 struct Errors(Mutex<Vec<(RDKafkaErrorCode, String)>>, TokenFile);
 
@@ -39,15 +39,15 @@ impl ConsumerContext for Errors {}
 /// Result of a probe.
 #[derive(Debug, Default)]
 pub struct Probe {
-    /// Problems; empty if a consumer would start.
+    /// Problems; empty if the client would start.
     pub problems: Vec<KafkaError>,
     /// Number of partitions of each existing topic.
     pub partitions: BTreeMap<String, usize>,
-    /// Whether the topics to read can be read, whatever else is wrong.
+    /// Whether the topics to read can be read, even if something else is wrong.
     pub readable: bool,
 }
 
-/// What a client is to do with the topics of its options.
+/// What a client does with the topics of its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// It reads them in a group, and writes to the topic of dead letters.
@@ -59,7 +59,8 @@ enum Use {
 }
 
 impl Use {
-    /// The right that it needs on the topics, and the key that names them.
+    /// The right that this use needs on the topics, and the key of the configuration that names
+    /// them.
     fn of_topics(self) -> (&'static str, &'static str) {
         match self {
             Use::Read => ("READ", "topics"),
@@ -69,19 +70,20 @@ impl Use {
     }
 }
 
-/// Checks whether a consumer with these options would start, and may read. Takes at most about
-/// `timeout`. It joins no group and takes no record.
+/// Checks whether a consumer with these options would start and may read. Takes at most about
+/// `timeout`. Joins no group and consumes no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
     look(options, Use::Read, timeout)
 }
 
-/// The same for a judge of what others count: it asks for the ends of the topics, reads and writes
-/// none of them, and does not use the group.
+/// Checks whether a judge of what others count would start with these options: it requests the ends
+/// of the topics, reads and writes none of them, and does not use the group.
 pub fn probe_of_judge(options: &KafkaOptions, timeout: Duration) -> Probe {
     look(options, Use::Judge, timeout)
 }
 
-/// The same for a sink that writes to the topics: it reads none of them and does not use the group.
+/// Checks whether a sink may write to the topics of these options: it reads none of them and does
+/// not use the group.
 pub fn probe_of_sink(options: &KafkaOptions, timeout: Duration) -> Probe {
     look(options, Use::Write, timeout)
 }
@@ -106,7 +108,7 @@ fn try_metadata(
 ) -> Result<(), KafkaError> {
     KafkaError::find_owned(options)?;
     let mut config = options.consumer_config();
-    // What is asked of a topic that may be read ends so.
+    // So that the check of a readable topic ends.
     config.set("enable.partition.eof", "true");
     let context = Errors(Mutex::default(), options.token());
     let client: KafkaResult<BaseConsumer<Errors>> = config.create_with_context(context);
@@ -157,8 +159,8 @@ fn try_metadata(
     Ok(())
 }
 
-/// Whether this user may not use the group, by a request for what it has committed. Without an
-/// answer in time it may.
+/// The error if this user may not use the group, from a request for its committed offsets. `None`
+/// without an answer in time.
 fn denied_group(
     client: &BaseConsumer<Errors>,
     options: &KafkaOptions,
@@ -168,7 +170,7 @@ fn denied_group(
     let mut list = TopicPartitionList::new();
     list.add_partition(options.topics.first()?, 0);
     let answer = client.committed_offsets(list, within).err()?;
-    // Without the right the client does not find out whom to ask.
+    // Without the right, the client does not find the coordinator.
     let found = reported(client, options).into_iter();
     let mut found = found.chain([match answer.rdkafka_error_code() {
         Some(code) => KafkaError::from_code(code, answer.to_string(), options),
@@ -177,8 +179,8 @@ fn denied_group(
     found.find(KafkaError::is_of_group)
 }
 
-/// Whether this user may see a topic and not read it, by a request for what follows its last
-/// record. Without an answer in time it may.
+/// The error if this user may see a topic but not read it, from a fetch after its last record.
+/// `None` without an answer in time.
 fn denied_topic(client: &BaseConsumer<Errors>, topic: &str, until: Instant) -> Option<KafkaError> {
     let mut list = TopicPartitionList::new();
     let end = list.add_partition_offset(topic, 0, Offset::End);
@@ -204,7 +206,7 @@ fn unreachable(
     error: &Native,
 ) -> KafkaError {
     let found = reported(client, options).into_iter();
-    // What only an operator mends says most.
+    // An error that needs an operator says most.
     let best = found.min_by_key(|error| !error.needs_operator());
     best.unwrap_or_else(|| KafkaError::Unreachable {
         brokers: options.brokers.clone(),
@@ -212,7 +214,8 @@ fn unreachable(
     })
 }
 
-/// What the client has reported. That all brokers are down comes last: others say why.
+/// The errors that the client has reported. "All brokers are down" comes last, because others say
+/// why.
 fn reported(client: &BaseConsumer<Errors>, options: &KafkaOptions) -> Vec<KafkaError> {
     // Errors stay in the queue until the client is polled.
     for _ in 0..8 {

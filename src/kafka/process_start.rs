@@ -19,7 +19,7 @@ const PREFIX: &str = "trueline-";
 pub struct ProcessStart {
     /// Milliseconds since 1970 by the clock of its machine.
     pub at_ms: u64,
-    /// Tells starts of the same millisecond apart.
+    /// Distinguishes starts in the same millisecond.
     pub nonce: u32,
 }
 
@@ -41,7 +41,7 @@ impl ProcessStart {
         format!("{PREFIX}{}-{:08x}", self.at_ms, self.nonce)
     }
 
-    /// The start that a client id carries, if it does.
+    /// The start that a client id carries, if any.
     pub fn of_client(id: &str) -> Option<ProcessStart> {
         let (at_ms, nonce) = id.strip_prefix(PREFIX)?.split_once('-')?;
         Some(ProcessStart {

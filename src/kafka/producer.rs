@@ -1,7 +1,7 @@
 //! A producer that writes each record once and in order, and outlives its client.
 //!
-//! The client of such a producer ends for good at some errors, for example where its user may write
-//! nowhere. A new one takes its place at the next record.
+//! The client of such a producer stops permanently at some errors, for example if its user may
+//! write nowhere. At the next record it is replaced.
 
 use super::client_callbacks::ClientCallbacks;
 use super::{KafkaError, KafkaOptions};
@@ -9,7 +9,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{Producer, ThreadedProducer};
 
-/// See the module. Threads can share it.
+/// A producer that writes each record once and in order. Threads can share it. See the module.
 pub(super) struct IdempotentProducer {
     of: &'static str,
     config: ClientConfig,
@@ -33,12 +33,12 @@ impl IdempotentProducer {
         })
     }
 
-    /// The client as it is.
+    /// The current client.
     pub fn client(&self) -> RwLockReadGuard<'_, ThreadedProducer<ClientCallbacks>> {
         self.client.read()
     }
 
-    /// Adds the brokers again if the client has lost them, and replaces a client that has ended.
+    /// Adds the brokers again if the client has lost them, and replaces a client that has stopped.
     pub fn renew(&self) -> Result<(), KafkaError> {
         let ended = {
             let now = self.client();

@@ -2,7 +2,7 @@
 //!
 //! A single broker that freezes for longer than its session with the controller omits itself from
 //! the metadata for a moment. librdkafka then drops it. If that overtakes librdkafka's own
-//! re-bootstrap (its issue 5301, seen in 2.12), the client knows no broker any more and never
+//! re-bootstrap (its issue 5301, seen in 2.12), the client no longer knows any broker and never
 //! connects again. `tests/kafka/rebootstrap.rs` reproduces this. The remedy is what the
 //! re-bootstrap would have done: add the configured brokers after the client reports that all are
 //! down. Known brokers stay unchanged, so this does no harm if the brokers are really down.
@@ -22,7 +22,8 @@ const FIRST: Duration = Duration::from_secs(1);
 /// finds brokers and loses them reports it again.
 const ATTEMPTS: u32 = 6;
 
-/// The re-bootstrap of one client. Part of its context, which is where the client reports the loss.
+/// The re-bootstrap of one client. It is part of the client's context, to which the loss is
+/// reported.
 pub(super) struct Rebootstrap {
     brokers: String,
     /// Whether an attempt is due or scheduled.

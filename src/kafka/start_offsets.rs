@@ -1,8 +1,8 @@
-//! Where a partition starts whose position is not known.
+//! Finds where a partition without a known position starts.
 //!
-//! Every answer is a number, so that the caller stores it before the first record is read. If the
-//! setting were given to librdkafka instead, "latest" would mean another offset after each restart,
-//! and the records in between would be missing without a counter.
+//! Every start is a number, which the caller stores before the first record is read. If the setting
+//! were given to librdkafka instead, "latest" would mean another offset after each restart, and the
+//! records in between would be missing without a counter.
 //!
 //! ```text
 //!   its log was found cut or made again   as `truncated` says, however long it is now
@@ -34,9 +34,10 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Pause between two retries.
 const RETRY_PAUSE: Duration = Duration::from_secs(3);
-/// Longest wait for all answers, in waits for one: a thread that waits here does nothing else.
+/// Longest wait for all answers, in multiples of the wait for one: a thread that waits here does
+/// nothing else.
 const ALL: u32 = 2;
-/// Begins the metadata of a commit, before the number of partitions.
+/// Start of the metadata of a commit, before the number of partitions.
 const PARTITIONS: &str = "partitions=";
 
 /// How a partition starts.
@@ -49,7 +50,7 @@ pub(super) enum Start {
     Refused(String),
 }
 
-/// What is known of a partition whose start is asked for.
+/// What is known of a partition whose start is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// Nothing.
@@ -63,20 +64,20 @@ pub(super) enum Unknown {
 /// How long a thread may wait for several answers.
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
-    /// For one of them.
+    /// Longest wait for one answer.
     each: Duration,
-    /// For all.
+    /// End of the wait for all answers.
     until: Instant,
 }
 
 impl Wait {
-    /// So long for each answer, and [`ALL`] times as long for all.
+    /// A wait of `each` for every answer, and [`ALL`] times as long for all.
     pub fn each(each: Duration) -> Wait {
         let until = Instant::now() + ALL * each;
         Wait { each, until }
     }
 
-    /// How long it may take to the next answer; `None` if no time is left.
+    /// How long the next answer may take; `None` if no time is left.
     pub fn next(self) -> Option<Duration> {
         let left = self.until.saturating_duration_since(Instant::now());
         Some(left.min(self.each)).filter(|left| !left.is_zero())
@@ -93,20 +94,20 @@ pub(super) struct StartOffsets {
     retry_at: Instant,
     /// Which of the unknown starts is requested first.
     retries: usize,
-    /// By number of the topic, how many partitions it had when the group began to read it.
+    /// By topic number, how many partitions the topic had when the group began to read it.
     begun_with: BTreeMap<u16, i32>,
-    /// The same when it was last asked for.
+    /// By topic number, how many partitions the topic had at the last answer.
     counts: BTreeMap<u16, i32>,
 }
 
-/// What is asked of a topic once for all its partitions.
+/// What is requested of a topic once, for all its partitions.
 struct TopicProgress {
     committed: TopicPartitionList,
     begun_with: i32,
 }
 
 impl StartOffsets {
-    /// No partitions yet.
+    /// A table without partitions.
     pub fn new(options: &KafkaOptions) -> StartOffsets {
         StartOffsets {
             start: options.start,
@@ -120,7 +121,8 @@ impl StartOffsets {
         }
     }
 
-    /// Partitions that do not exist, each with how many its topic has.
+    /// Partitions without a start that do not exist, each with the number of partitions of its
+    /// topic.
     pub fn absent(&self) -> impl Iterator<Item = (Partition, i32)> {
         let counted = |p: &Partition| Some((*p, *self.counts.get(&p.topic)?));
         let counted = self.unknown.keys().filter_map(counted);
@@ -138,8 +140,8 @@ impl StartOffsets {
         self.unknown.contains_key(&p)
     }
 
-    /// The starts of newly assigned partitions, each with what is known of it. A partition without
-    /// an answer is missing; it is requested again.
+    /// The starts of newly assigned partitions; `partitions` says what is known of each. A
+    /// partition without an answer is missing in the result; its start is requested again.
     pub fn first(
         &mut self,
         client: &dyn GroupClient,
@@ -154,7 +156,7 @@ impl StartOffsets {
     }
 
     /// Finds out how many partitions these topics had when the group began to read them, for the
-    /// commits of this process. Answers whether it knows that of all.
+    /// commits of this process. Returns whether all are known.
     pub fn learn(
         &mut self,
         client: &dyn GroupClient,
@@ -186,7 +188,8 @@ impl StartOffsets {
         }
         let mut unknown: Vec<_> = self.unknown.iter().map(|(p, what)| (*p, *what)).collect();
         if !unknown.is_empty() {
-            // Others come first each time, so that those that do not answer hold nobody up.
+            // Another partition comes first each time, so that partitions without an answer do not
+            // delay the others.
             self.retries = (self.retries + 1) % unknown.len();
             unknown.rotate_left(self.retries);
         }
@@ -195,7 +198,7 @@ impl StartOffsets {
         found
     }
 
-    /// What a commit of this partition says beside the offset.
+    /// The metadata of a commit of this partition.
     pub fn metadata(&self, p: Partition) -> Option<String> {
         let n = self.begun_with.get(&p.topic)?;
         Some(format!(
@@ -204,7 +207,7 @@ impl StartOffsets {
         ))
     }
 
-    /// Asks for the starts of partitions, in their order, while answers come.
+    /// Requests the starts of partitions, in order, while time is left.
     fn request(
         &mut self,
         client: &dyn GroupClient,
@@ -216,7 +219,7 @@ impl StartOffsets {
         let mut known: BTreeMap<u16, Option<TopicProgress>> = BTreeMap::new();
         for &(p, what) in partitions {
             if let (Unknown::Truncated { read, end }, Truncated::Stop) = (what, self.truncated) {
-                // No broker is asked.
+                // This needs no broker.
                 found.insert(p, Start::Refused(truncated(read, end)));
                 continue;
             }
@@ -243,7 +246,8 @@ impl StartOffsets {
         found
     }
 
-    /// Commits of all partitions of a topic; `None` without an answer.
+    /// The commits of all partitions of a topic, and how many partitions it began with; `None`
+    /// without an answer.
     fn ask(
         &mut self,
         client: &dyn GroupClient,
@@ -251,7 +255,7 @@ impl StartOffsets {
         number: u16,
         wait: Wait,
     ) -> Option<TopicProgress> {
-        // A count of before may be too small by now.
+        // An earlier count may be too small by now.
         self.counts.remove(&number);
         let name = topics.name((number, 0).into());
         let count = client.partitions(name, wait.next()?).ok()?;
@@ -315,7 +319,7 @@ impl StartOffsets {
     }
 }
 
-/// Why a partition is not read whose log ended here when more had been read of it.
+/// Why a partition is not read whose log ended at `end` although it had been read up to `read`.
 pub(super) fn truncated(read: i64, end: i64) -> String {
     format!(
         "it ended at offset {end} after it was read up to {read}: the topic was recreated or its log was cut, so it \
@@ -390,10 +394,10 @@ mod tests {
         let (began, each) = (Instant::now(), Duration::from_millis(300));
         let wait = Wait::each(each);
         assert!(!offsets.learn(client, &topics, (0..40).collect(), wait));
-        // One after the other would be 40.
+        // Waits for each answer would add up to 40.
         let waited = began.elapsed();
         assert!((each..20 * each).contains(&waited), "{waited:?}");
-        // What is known needs no answer.
+        // Known numbers need no answer.
         offsets.begun_with.insert(2, 7);
         assert!(offsets.learn(client, &topics, [2].into(), wait));
     }

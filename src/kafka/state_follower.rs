@@ -18,7 +18,7 @@ use std::time::Duration;
 pub struct StateFollower {
     topic: String,
     client: BaseConsumer<ClientCallbacks>,
-    /// Sees behind open transactions.
+    /// A client that sees beyond open transactions.
     uncommitted: BaseConsumer<ClientCallbacks>,
 }
 

@@ -33,25 +33,25 @@ const SETTINGS: [(&str, &str); 3] = [
     ("min.cleanable.dirty.ratio", "0.1"),
 ];
 
-/// How long obsolete records of a topic of judges stay at least: ten minutes.
+/// Least time that obsolete records of a topic of judges stay: ten minutes.
 const COMPACTED_AFTER: (&str, &str) = (LAG, "600000");
 
-/// The same of a state topic, which one judge may follow: a minute. A process that takes a
-/// partition over reads them too, within `restore_within`.
+/// Least time that obsolete records of a state topic stay, because one judge may follow it: a
+/// minute. A process that takes a partition over also reads them, within `restore_within`.
 const FOLLOWED_AFTER: (&str, &str) = (LAG, "60000");
 
 const LAG: &str = "min.compaction.lag.ms";
 
-/// Where the configuration names it.
+/// The key of the configuration that names the topic.
 const KEY: &str = "[state] topic";
 
-/// The rights on it that are needed.
+/// The rights that are needed on the topic.
 const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
 
 /// The group's name is sent, and the group is not used: a reader needs no right on it.
 pub(super) const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
 
-/// Error codes of brokers that do not reveal topic settings, at all or to this user.
+/// Error codes of brokers that do not reveal topic settings, either at all or to this user.
 const UNTOLD: [RDKafkaErrorCode; 4] = [
     RDKafkaErrorCode::TopicAuthorizationFailed,
     RDKafkaErrorCode::ClusterAuthorizationFailed,
@@ -59,7 +59,7 @@ const UNTOLD: [RDKafkaErrorCode; 4] = [
     RDKafkaErrorCode::UnsupportedFeature,
 ];
 
-/// Bytes for the key and the frame of a record besides its value.
+/// Bytes for the key and the frame of a record, in addition to its value.
 const FRAME_BYTES: usize = 4 << 10;
 
 /// Longest duration of a request other than a read.
@@ -134,7 +134,7 @@ impl StateTopic {
         for result in made? {
             match result {
                 Ok(_) => tracing::info!(topic = self.topic, partitions = n, "state topic created"),
-                // Another process was faster.
+                // Another process has created it first.
                 Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((topic, code)) => {
                     return Err(KafkaError::Unsuitable {
@@ -160,8 +160,8 @@ impl StateTopic {
         })
     }
 
-    /// The problem with the settings of the topic, if the broker reports one; also one that harms
-    /// only a judge which follows it.
+    /// The problem with the settings of the topic, if the broker reveals them; with `followed`,
+    /// also a problem that harms only a judge that follows the topic.
     pub fn misconfigured(&self, followed: bool) -> Result<Option<KafkaError>, KafkaError> {
         let admin: AdminClient<ClientCallbacks> = create(&settings(&self.options), &self.options)?;
         let which = [ResourceSpecifier::Topic(&self.topic)];
@@ -345,9 +345,9 @@ impl ReadState for StateTopic {
     }
 }
 
-/// Number of partitions of a topic; `None` if it does not exist. Whether it does is not known where
-/// this user has no right on it: that is an error, which names the right it needs, on the `state`
-/// topic or on another.
+/// Number of partitions of a topic; `None` if it does not exist. It is an error if this user has no
+/// right on the topic, because its existence is then unknown. The error names the right that is
+/// needed, on the `state` topic or on another.
 pub(super) fn count(
     client: &BaseConsumer<ClientCallbacks>,
     topic: &str,
@@ -380,7 +380,7 @@ fn reader(
     create(&reader_config(options, group), options)
 }
 
-/// Waits on this thread for an administration request.
+/// Blocks this thread until an administration request has ended.
 fn wait<T>(request: impl Future<Output = T>) -> Result<T, KafkaError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Longest wait without a sign that the caller is alive.
+/// Longest time between two calls of `alive`.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Writes to the topic, for one caller at a time: what could not be written in time is dropped.
+/// Writes to the topic, for one caller at a time: records that could not be written in time are
+/// dropped.
 pub struct StateWriter {
     topic: String,
     producer: IdempotentProducer,
@@ -48,7 +49,7 @@ impl StateWriter {
         for (index, (partition, (key, value))) in records.iter().enumerate() {
             let results = results.clone();
             let on_delivery: OnDelivery = Box::new(move |written: Written| {
-                // The caller may have given up.
+                // The caller may have stopped waiting.
                 let _ = results.send((index, written));
             });
             let mut record: BaseRecord<'_, str, [u8], Box<OnDelivery>> =
@@ -110,8 +111,8 @@ impl WriteState for StateWriter {
         self.producer.renew()?;
         let written = self.try_put(records, within, alive);
         if written.is_err() {
-            // The next attempt would wait behind them. A claim that is written later, when another
-            // process may have claimed, would do harm.
+            // The next attempt would wait behind these records. A claim must not be written later,
+            // when another process may have claimed.
             let producer = self.producer.client();
             producer.purge(PurgeConfig::default().queue().inflight());
         }
@@ -123,9 +124,9 @@ fn config(options: &KafkaOptions) -> ClientConfig {
     let mut c = settings(options);
     c.set("compression.type", "lz4")
         .set("linger.ms", "2")
-        // A topic that was deleted is reported this long after a write, not after 30 s.
+        // A deleted topic is reported this long after a write, not after 30 s.
         .set("topic.metadata.propagation.max.ms", "5000")
-        // A large batch may wait behind a quota; whoever writes says how long a pause may last.
+        // A large batch may wait for a quota; the caller decides how long a pause may last.
         .set("message.timeout.ms", "0")
         .set("queue.buffering.max.kbytes", "262144");
     c
@@ -153,7 +154,7 @@ mod tests {
         assert!(beats.get() >= 1, "{}", beats.get());
     }
 
-    /// A broker that takes this long to answer each request, and a writer to a topic of it.
+    /// A broker that takes this long for each request, and a writer to one of its topics.
     fn slow(
         answers_after: Duration,
     ) -> (MockCluster<'static, DefaultProducerContext>, StateWriter) {
@@ -167,7 +168,7 @@ mod tests {
         (mock, writer)
     }
 
-    /// Each fills one request; five requests are under way at a time.
+    /// A record that fills a request; five requests are under way at a time.
     fn large() -> StateRecord {
         ("k".to_owned(), Some(vec![0; 900 << 10]))
     }

@@ -12,12 +12,12 @@ const REPEAT_AFTER: Duration = Duration::from_secs(30);
 pub(super) struct ErrorThrottle(HashMap<String, Instant>);
 
 impl ErrorThrottle {
-    /// Whether the error must be reported.
+    /// Whether the error must be reported now.
     pub fn admits(&mut self, error: &KafkaError) -> bool {
         self.admits_kind(error.kind())
     }
 
-    /// The same of anything of this kind.
+    /// Whether something of this kind must be reported now.
     pub fn admits_kind(&mut self, kind: String) -> bool {
         let now = Instant::now();
         self.0

@@ -1,7 +1,7 @@
 //! The topics of a consumer and their partitions, by name and by number.
 //!
 //! The first topics are subscribed to. The others are copartitioned: partition p of such a topic is
-//! assigned together with partition p of the subscribed topic in the same place.
+//! assigned together with partition p of the subscribed topic at the same index.
 
 use super::KafkaOptions;
 use rdkafka::TopicPartitionList;
@@ -22,7 +22,7 @@ impl From<(u16, i32)> for Partition {
     }
 }
 
-/// Names of all topics, and how many of them are subscribed to.
+/// Names of all topics, and how many of them are subscribed.
 #[derive(Clone)]
 pub(super) struct Topics {
     pub names: Vec<String>,
@@ -54,12 +54,12 @@ impl Topics {
         u16::try_from(self.subscribed).unwrap_or(u16::MAX)
     }
 
-    /// Whether the group assigns the partitions of this topic itself.
+    /// Whether the group itself assigns this partition, because its topic is subscribed.
     pub fn is_subscribed(&self, p: Partition) -> bool {
         usize::from(p.topic) < self.subscribed
     }
 
-    /// The subscribed topic along with which the partitions of a topic are assigned.
+    /// The subscribed topic with which this partition's topic is assigned.
     pub fn lead(&self, p: Partition) -> u16 {
         p.topic % self.subscribed().max(1)
     }

@@ -1,7 +1,7 @@
 //! How many partitions the subscribed topics have, and which partitions are gone.
 //!
-//! A broker that lags may answer with fewer than there are. So a partition is gone only once two
-//! answers in a row are without it.
+//! A broker that lags may report too few. So a partition is gone only once two answers in a row do
+//! not have it.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ pub(super) struct Counts(BTreeMap<u16, Count>);
 /// The answers about one topic.
 struct Count {
     latest: usize,
-    /// The answer before it; all if there is none.
+    /// The previous answer; the largest number if there is none.
     before: usize,
     most: usize,
-    /// As of the last assignment.
+    /// The latest answer at the last assignment.
     shared: usize,
 }
 
 impl Counts {
-    /// Takes an answer. One of 0 says nothing: a topic that is missing may come back with all
+    /// Takes an answer. An answer of 0 is ignored: a missing topic may come back with all
     /// partitions.
     pub fn take(&mut self, topic: u16, count: usize) {
         if count == 0 {
@@ -40,12 +40,12 @@ impl Counts {
         self.0.values().any(|c| c.latest != c.before)
     }
 
-    /// The group has shared out as many partitions as the latest answers say.
+    /// Notes that the group has assigned as many partitions as the latest answers say.
     pub fn share(&mut self) {
         self.0.values_mut().for_each(|c| c.shared = c.latest);
     }
 
-    /// How many partitions of each topic the group has shared out.
+    /// How many partitions of each topic the group has assigned to its members.
     pub fn shared(&self) -> impl Iterator<Item = (u16, usize)> {
         self.0.iter().map(|(&topic, c)| (topic, c.shared))
     }
@@ -55,13 +55,13 @@ impl Counts {
         self.0.get(&topic).map(|c| c.latest)
     }
 
-    /// Whether a partition of a topic does not exist.
+    /// Whether a partition is gone: the latest two answers about its topic do not have it.
     pub fn is_gone(&self, topic: u16, partition: i32) -> bool {
         let is_beyond = |c: &Count| at(partition) >= Some(c.latest.max(c.before));
         self.0.get(&topic).is_some_and(is_beyond)
     }
 
-    /// Whether any answer about a topic was with this partition.
+    /// Whether any answer about a topic had this partition.
     pub fn had(&self, topic: u16, partition: i32) -> bool {
         let had = |c: &Count| at(partition) < Some(c.most);
         self.0.get(&topic).is_some_and(had)
@@ -80,17 +80,17 @@ mod tests {
     fn a_partition_is_gone_after_two_answers_without_it_and_had_if_one_was_with_it() {
         let mut counts = Counts::default();
         assert!(!counts.is_unconfirmed());
-        // Answer; whether partitions 2 and 4 are gone; whether there is a question left.
+        // Answer; whether partitions 2 and 4 are gone; whether the count is unconfirmed.
         let answers = [
             (0, [false, false], false),
             (2, [false, false], true),
             (5, [false, false], true),
             (5, [false, false], false),
-            // A broker that lags.
+            // A broker lags.
             (2, [false, false], true),
             (5, [false, false], true),
             (5, [false, false], false),
-            // The topic is missing, and made again.
+            // The topic is missing, and then recreated.
             (0, [false, false], false),
             (3, [false, false], true),
             (0, [false, false], true),
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!([4, 5].map(|p| counts.had(7, p)), [true, false]);
         assert_eq!([counts.of(7), counts.of(0)], [Some(5), None]);
         assert!(!counts.is_gone(0, 9) && !counts.had(0, 0));
-        // The group has not shared them out yet.
+        // The group has not assigned them yet.
         assert_eq!(counts.shared().next(), Some((7, 0)));
         counts.share();
         assert_eq!(counts.shared().next(), Some((7, 5)));

@@ -1,14 +1,14 @@
-//! Partitions whose topic this user sees and may not read.
+//! Partitions whose topic this user may see but not read.
 //!
-//! librdkafka reports this once and keeps asking every few seconds. An answer that denies has no
-//! end of the log, so the client does not know the end of such a partition until it may read again.
-//! The end that was known before is forgotten: once it may read again, much may be unread.
+//! librdkafka reports this once and keeps asking every few seconds. A denial does not contain the
+//! end of the log, so the client does not know it until reading is allowed again. The known end is
+//! forgotten, because much may be unread by then.
 
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
 
 impl Consumer {
-    /// The broker denies a partition: what it has is not known, so its end no longer holds.
+    /// Notes that the broker denies a partition: its end is no longer known.
     pub(super) fn deny<H: Handler>(&mut self, p: Partition, text: String, handler: &mut H) {
         let error = KafkaError::topic_denied(self.topics.name(p), "READ", text);
         self.report(error, handler);
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(consumer.lag(), [(p, 0)]);
         consumer.deny(p, "no".to_owned(), &mut told);
         assert_eq!((consumer.lag(), told.0.len()), (vec![], 1));
-        // It may be read again, and nothing says yet how much was written meanwhile.
+        // The partition may be read again, and it is not known yet how much was written meanwhile.
         consumer.denied.clear();
         assert_eq!(consumer.lag(), []);
         consumer.ends.update(p, stats(9_100), Some(100));

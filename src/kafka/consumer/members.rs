@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Consumer {
-    /// Asks for the other processes in the group.
+    /// Asks the broker for the other processes in the group.
     pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Peer>, KafkaError> {
         let members = self.client.members(group, within)?.into_iter();
         let members = members.map(|(host, client)| Peer {
@@ -21,8 +21,8 @@ impl Consumer {
     }
 
     /// Asks who has committed offsets of the partitions of this consumer since it was fenced. The
-    /// coordinator keeps the client id of the first process of an `instance`, so the members say
-    /// nothing.
+    /// list of members does not help: the coordinator keeps the client id of the first process of
+    /// an `instance`.
     pub fn other_committers(
         &self,
         options: &KafkaOptions,
@@ -42,7 +42,7 @@ impl Consumer {
         Ok(others(members))
     }
 
-    /// Commits up to where assigned partitions are stored, so that the other process of the same
+    /// Commits the stored positions of assigned partitions, so that another process with the same
     /// `instance` learns of this one.
     pub(super) fn announce(&self, positions: &[(Partition, i64)]) {
         if let Err(error) = self.commit(positions) {
@@ -51,7 +51,7 @@ impl Consumer {
     }
 }
 
-/// Those that are not of this process.
+/// The members that are not of this process.
 fn others(members: impl Iterator<Item = Peer>) -> Vec<Peer> {
     let ours = ProcessStart::of_this_process();
     members.filter(|m| m.start != Some(ours)).collect()

@@ -18,8 +18,8 @@ impl NextOffsets {
         NextOffsets(vec![Vec::new(); topics])
     }
 
-    /// Admits a record that does not lie before the next offset, and moves the next offset past it.
-    /// Answers whether it was admitted.
+    /// Admits a record at or after the next offset, and moves the next offset past it. Returns
+    /// whether it was admitted.
     #[inline]
     pub fn admit(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
         match self.0[usize::from(topic)].get_mut(partition as usize) {
@@ -31,7 +31,7 @@ impl NextOffsets {
         }
     }
 
-    /// No record comes before this offset. Answers whether the next one could have.
+    /// Moves the next offset to this one, if it is lower. Returns whether it was.
     pub fn skip_to(&mut self, p: Partition, offset: i64) -> bool {
         let skips = self.readable(p).is_some_and(|next| next < offset);
         if skips {

@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for an answer about a topic when partitions are counted.
 const COUNT_WITHIN: Duration = Duration::from_secs(2);
-/// Pause before they are asked for again, until two answers are the same.
+/// Pause before partitions are counted again, until two answers are the same.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-/// The same while the leader of a partition is away, or a topic is missing or was not answered for.
+/// Pause before partitions are counted again while the leader of a partition is away, a topic is
+/// missing, or an answer was missing.
 const COUNT_LEADERLESS: Duration = Duration::from_secs(10);
 /// How often restarted partitions are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
 
 impl Consumer {
-    /// Requests unknown starts again, and starts the partitions there.
+    /// Requests unknown starts again, and starts these partitions.
     #[cold]
     pub(super) fn retry_starts<H: Handler>(&mut self, handler: &mut H) {
         for (p, start) in self.starts.retry(self.client.as_ref(), &self.topics) {
@@ -47,15 +48,15 @@ impl Consumer {
         self.report_absent(handler);
     }
 
-    /// Leaves a partition that is assigned unread.
+    /// Suspends an assigned partition: it is not read.
     fn suspend<H: Handler>(&mut self, p: Partition, why: &str, handler: &mut H) {
         self.suspended.insert(p);
         self.ends.ignore(p);
         handler.suspended(p, why);
     }
 
-    /// Starts newly assigned partitions at the offsets of the handler, or where [`StartOffsets`]
-    /// says.
+    /// Starts newly assigned partitions at the offsets of the handler, or at those that
+    /// [`StartOffsets`] finds.
     ///
     /// [`StartOffsets`]: super::super::start_offsets::StartOffsets
     pub(super) fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
@@ -106,7 +107,7 @@ impl Consumer {
             if first.is_none() && !self.starts.awaits(p) {
                 suspended.push(p);
             }
-            // No record is handed over of a partition without a start.
+            // No record of a partition without a start is handed over.
             self.next
                 .set(p, first.map_or(SUSPENDED, |first| first.max(0)));
             all.push(p);
@@ -116,8 +117,8 @@ impl Consumer {
             self.report_failure(added, handler);
         }
         let done = self.client.accept(&with_offsets);
-        // Not before: restoring a partition takes time, and until it is fetched its end is not
-        // known or is that of an earlier assignment.
+        // Not before this: restoring a partition takes time, and until it is fetched its end is
+        // unknown or belongs to an earlier assignment.
         let read = |p: &&Partition| !suspended.contains(p) && !self.starts.awaits(**p);
         for &p in all.iter().filter(read) {
             self.ends.watch(p);
@@ -139,8 +140,8 @@ impl Consumer {
         self.report_absent(handler);
     }
 
-    /// Reports the copartitions that do not exist, because their topic has fewer partitions: nobody
-    /// waits for them. They start once they are added.
+    /// Reports the copartitions that do not exist, because their topic has fewer partitions:
+    /// nothing waits for them. They start once they are added.
     fn report_absent<H: Handler>(&mut self, handler: &mut H) {
         for (p, count) in self.starts.absent() {
             let lead = self.topics.lead(p);
@@ -160,9 +161,9 @@ impl Consumer {
     }
 
     /// Finds out how many partitions the topics have. A member keeps partitions that no longer
-    /// exist. A new client is not given them, unless it has an `instance`. The client joins the
-    /// group without a topic that is missing, and reports that once. What has no answer in time is
-    /// asked for again.
+    /// exist; the group does not assign them to a new client, unless it has an `instance`. The
+    /// client joins the group without missing topics, and reports them once. Topics without an
+    /// answer in time are counted again.
     fn count_partitions<H: Handler>(&mut self, handler: &mut H) {
         let wait = Wait::each(COUNT_WITHIN);
         self.unanswered = false;
@@ -206,9 +207,9 @@ impl Consumer {
         }
     }
 
-    /// Counts the partitions again where the last count is in doubt: a broker that lags may report
-    /// too few. Also counts again while a partition has no leader, because the client keeps
-    /// partitions that no longer exist, while a topic is missing, and until all was answered.
+    /// Counts the partitions again if the last count is in doubt, because a broker that lags may
+    /// report too few. Also counts again while a topic or an answer is missing, and while a leader
+    /// is away, because the client keeps partitions that no longer exist.
     pub(super) fn recount_if_due<H: Handler>(&mut self, handler: &mut H) {
         let waited = self.partitions_counted_at.elapsed();
         let is_due = match self.counts.is_unconfirmed() || self.missing_topic_reported {
@@ -262,7 +263,8 @@ impl Consumer {
             .readable(p)
             .is_some_and(|next| next > position.offset())
         {
-            // Records came since, so the error is of an earlier request, and the partition is read.
+            // Records came since, so the error belongs to an earlier request, and the partition is
+            // being read.
             self.recovery.remove(p);
             self.contact.update_unfetched(p, false);
             return;
@@ -271,7 +273,7 @@ impl Consumer {
             Ok(Action::Continue(offset)) => self.restart_at(p, offset, handler),
             Ok(Action::Skip(from, to)) => {
                 handler.lost(p, from..to);
-                // No record may come after them to say so.
+                // Perhaps no record follows that would move the position.
                 handler.passed(p, to);
                 self.restart_at(p, Offset::Offset(to), handler);
             }
@@ -288,8 +290,8 @@ impl Consumer {
         }
     }
 
-    /// Reports that only a new client fetches what this one does not, once it is decided where each
-    /// of these partitions goes on.
+    /// Reports that a new client is needed for partitions that this one no longer fetches, once it
+    /// is decided where each of them continues.
     pub(super) fn report_unfetched<H: Handler>(&mut self, handler: &mut H) {
         let undecided = self.contact.unfetched().any(|p| self.recovery.contains(p));
         let is_restarted = |p: &Partition| self.restarted.contains_key(p);
@@ -318,8 +320,8 @@ impl Consumer {
         });
     }
 
-    /// Restarts a partition at an offset. librdkafka does not seek in a partition that it has given
-    /// up.
+    /// Restarts a partition at an offset. It is assigned anew, because librdkafka does not seek in
+    /// a partition that it has given up.
     fn restart_at<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
         if let Offset::Offset(at) = offset {
             self.next.set(p, at);

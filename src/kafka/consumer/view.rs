@@ -1,4 +1,4 @@
-//! What a consumer says of itself.
+//! The state of a consumer, for its caller.
 
 use super::super::Partition;
 use super::super::partition_ends::Hidden;
@@ -11,12 +11,12 @@ impl Consumer {
         self.ends.hidden()
     }
 
-    /// For how long no broker has been connected.
+    /// How long no broker has been connected and answering; `None` if one is.
     pub fn cut_off(&self) -> Option<Duration> {
         self.contact.cut_off()
     }
 
-    /// The partitions that are read and whose leader is not connected, each with for how long.
+    /// The read partitions whose leader is not connected or does not answer, each with how long.
     pub fn leaderless(&self) -> impl Iterator<Item = (Partition, Duration)> {
         self.contact.leaderless()
     }
@@ -26,9 +26,9 @@ impl Consumer {
         self.joined
     }
 
-    /// The subscribed topics whose partitions this member does not have all: how many it has, and
-    /// how many there are. Not those that are missing, which nobody has; so none from the moment
-    /// when a broker says that one is until the topics are counted again.
+    /// The subscribed topics of whose partitions this member has only a part: how many it has, and
+    /// how many there are. Missing topics are left out. So the list is empty after a broker has
+    /// reported a missing topic, until the topics are counted again.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
         if self.missing_topic_reported {
             return Vec::new();
@@ -45,21 +45,19 @@ impl Consumer {
         topics.filter(|(_, ours, all)| ours < all).collect()
     }
 
-    /// Whether a partition does not exist: two answers in a row about its topic, or about the one
-    /// along with which it is assigned, were without it.
+    /// Whether a partition no longer exists: the latest two answers about its topic, or about the
+    /// topic with which it is assigned, do not have it.
     pub fn is_gone(&self, p: Partition) -> bool {
         self.counts.is_gone(self.topics.lead(p), p.partition)
     }
 
-    /// The topics without a partition when they were last counted: they do not exist, or may not be
-    /// read.
+    /// The topics that had no partition at the last count: they do not exist, or may not be read.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let all = self.missing.iter();
         all.map(|number| self.topics.names[usize::from(*number)].as_str())
     }
 
-    /// Whether partitions were counted since this was last asked: some may be
-    /// [gone](Consumer::is_gone).
+    /// Whether partitions were counted since the last call: some may be [gone](Consumer::is_gone).
     pub fn take_recounted(&mut self) -> bool {
         std::mem::take(&mut self.was_recounted)
     }
@@ -69,9 +67,8 @@ impl Consumer {
         self.next.assigned()
     }
 
-    /// For each assigned partition, the number of records that the broker had at the latest
-    /// statistics and that are not handed over yet. Nothing is known of those that are denied, or
-    /// were since.
+    /// For each assigned partition, how many records of the broker, as of the latest statistics,
+    /// are not handed over yet. Partitions that are denied, or were since then, are left out.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
         let read = self.ends.end_offsets();
         let lag = |(p, end): (Partition, i64)| Some((p, (end - self.next.readable(p)?).max(0)));
