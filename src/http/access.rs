@@ -1,17 +1,18 @@
-//! Which requests are let in.
+//! Decides which requests are let in.
 //!
-//! The server speaks plain HTTP, mostly inside a network, and a browser in that network sends
-//! requests on behalf of any page that it shows. Three checks keep such pages out:
+//! The server speaks plain HTTP, mostly inside a network. A browser in that network sends requests
+//! on behalf of any page that it shows. Three checks keep such pages out:
 //!
 //! * `Host` must be an address, `localhost`, a name without dots, a name inside a cluster (`.svc`,
 //!   `.cluster.local`, `.internal`, `.local`), or one of `[http] hosts`: a page whose own name
 //!   resolves to this server (DNS rebinding) reads nothing. `/live` and `/ready` are excepted,
-//!   since probes use names of their own. So such a page can read what is not ready, and why: this
-//!   may name topics, brokers and groups, but no model and no score.
-//! * `Origin`, where a browser sends it, must be this server.
+//!   because probes use other names. So such a page can read what is not ready, and why: this may
+//!   name topics, brokers and groups, but no model and no score.
+//! * `Origin`, if a browser sends it, must be this server.
 //! * A request that changes something must be of type JSON or have the header `X-Requested-By`. A
 //!   page can send neither to another server without a preflight request. A request with a body is
-//!   refused later if it is not of type JSON, so only the hint for one without names the header.
+//!   refused later if it is not of type JSON, so the hint names the header only for requests
+//!   without a body.
 //!
 //! If `[http] token` is set, changes and the tap need it as `Authorization: Bearer`.
 
@@ -27,16 +28,17 @@ use super::alerts;
 use super::path::{Route, route};
 use super::response::{Answer, error};
 
-/// The header that names who asks, and shows that no page of another server does.
+/// The header that names the sender, and shows that the request is not from a page of another
+/// server.
 pub const REQUESTED_BY: &str = "x-requested-by";
 
-/// Types of bodies that no page of another server can send without asking first.
+/// Types of bodies that no page of another server can send without a preflight request.
 const JSON_KINDS: [&str; 2] = ["application/json", "application/x-ndjson"];
 
 /// Longest name of an actor that is logged.
 const ACTOR_MAX: usize = 100;
 
-/// Ends of names that no public name has.
+/// Suffixes that no public name has.
 const INSIDE: [&str; 5] = [
     ".svc",
     ".cluster.local",
@@ -48,9 +50,9 @@ const INSIDE: [&str; 5] = [
 /// Who is let in.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct AccessOptions {
-    /// Names of this server, besides those that no public name can be.
+    /// Names of this server, in addition to those that cannot be public.
     pub hosts: Vec<String>,
-    /// What changes and the tap need, if anything.
+    /// The token that changes and the tap need, if any.
     pub token: Option<String>,
     /// Longest body of a request with events.
     pub event_bytes_max: usize,
@@ -103,7 +105,7 @@ pub fn refusal(
             hint,
         ));
     }
-    // Routes refuse other methods by themselves.
+    // Routes refuse other methods themselves.
     let changes = match route {
         Route::Reload | Route::Events(_) => method == Method::POST,
         _ => alerts::changes(method, &route),
@@ -149,7 +151,7 @@ fn bearer(value: &str) -> Option<&str> {
         .then_some(token.trim_start_matches(' '))
 }
 
-/// The name that the request gives for its sender; `-` without one.
+/// The name that a request gives for its sender; `-` without one.
 pub fn actor(headers: &HeaderMap) -> &str {
     text_of_actor(headers).unwrap_or("-")
 }
@@ -255,7 +257,7 @@ mod tests {
         let silence = |method| status(method, "/api/v1/silences/7", &[], &closed);
         assert_eq!(silence(Method::DELETE), 415);
         for method in [Method::OPTIONS, Method::PUT, Method::POST] {
-            // The route says which methods it takes.
+            // The route refuses other methods.
             assert_eq!(silence(method), 200);
         }
         assert_eq!(post(&[("content-type", "text/plain")], &open), 415);

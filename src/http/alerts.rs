@@ -1,8 +1,8 @@
 //! Alerts, silences, acknowledgements and deployments over HTTP.
 //!
-//! Reads need no permission and wait for nothing. A change waits for the disk, so that a response
-//! of 200 survives a restart. A body must have `content-type: application/json`, which a page of
-//! another site cannot send without a preflight request.
+//! Reads need no token and wait for nothing. A change waits for the disk, so that a response of 200
+//! survives a restart. A body must have `content-type: application/json`, which a page of another
+//! site cannot send without a preflight request.
 
 use crate::report::moment::rfc3339;
 use hyper::{Method, StatusCode};
@@ -24,8 +24,8 @@ use crate::telemetry::{Published, now_ms};
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Alerts that are not inactive, or all, the most urgent first, each with its streams. A process
-/// that does not judge has none.
+/// The alerts that are not inactive, or `all`, the most urgent first, each with its streams. The
+/// list is empty on a process that does not judge.
 pub fn list(published: &Published, all: bool) -> Value {
     let (silences, now_ms) = (published.control.silences(), now_ms());
     let facts = published.facts();
@@ -45,7 +45,7 @@ pub fn list(published: &Published, all: bool) -> Value {
     with_role(list, published)
 }
 
-/// What keeps an alert open and when it ends, in sentences: at this time, with moments written so.
+/// What keeps an alert open at `now_ms` and when it ends, in sentences. `clock` writes times.
 pub(super) fn keeps_open(
     report: &StreamReport,
     facts: &Facts,
@@ -56,7 +56,7 @@ pub(super) fn keeps_open(
     })
 }
 
-/// Why the stream raises no alert and what to do, if it raises none.
+/// Why the stream raises no alert and what to do; `None` if it can raise one.
 pub(super) fn no_alert(report: &StreamReport, facts: &Facts) -> Option<String> {
     let rules = rules_of(report, facts)?;
     match report.id.view.is_vector() {
@@ -194,7 +194,7 @@ fn ack_json(a: &Ack) -> Value {
 #[serde(deny_unknown_fields)]
 struct SilenceRequest {
     matchers: Vec<Matcher>,
-    /// Such as `2h`; an alternative to `until_ms`.
+    /// The length, such as `2h`; an alternative to `until_ms`.
     #[serde(rename = "for")]
     length: Option<String>,
     until_ms: Option<i64>,
@@ -221,7 +221,7 @@ struct AckRequest {
     note: String,
 }
 
-/// Whether the route changes alerts, and by which method.
+/// Whether a request with this method to this route changes alerts, silences or deployments.
 pub fn changes(method: &Method, route: &Route) -> bool {
     match route {
         Route::Silences | Route::Acknowledge(_) | Route::Close(_) | Route::Deploy(_) => {
@@ -239,7 +239,7 @@ pub fn busy() -> Answer {
     later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
 }
 
-/// Executes the request and waits for the disk.
+/// Executes a request for a change and waits for the disk.
 pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     let request = match route {
         Route::Silences => silence_request(body),
@@ -287,7 +287,7 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     }
 }
 
-/// What a request names is not there, or does not fire.
+/// The answer if what a request names does not exist, or does not fire.
 fn unknown(route: &Route, published: &Published) -> Answer {
     let facts = published.facts();
     let called = |name: &str| facts.alerts.iter().find(|a| a.is_called(name));
@@ -308,7 +308,7 @@ fn unknown(route: &Route, published: &Published) -> Answer {
     error(StatusCode::NOT_FOUND, &what, hint)
 }
 
-/// That an alert does not fire, and since when it is as it is.
+/// Says that an alert does not fire, and since when it has its state.
 fn not_firing(alert: &AlertFacts) -> String {
     let since = alert.since_ms.map(rfc3339);
     format!(
@@ -319,7 +319,7 @@ fn not_firing(alert: &AlertFacts) -> String {
     )
 }
 
-/// What the body of a request on this route looks like.
+/// An example of a body for this route.
 fn example(route: &Route) -> &'static str {
     match route {
         Route::Acknowledge(_) => {

@@ -20,10 +20,10 @@ use crate::telemetry::facts::{AlertFacts, Role};
 use crate::telemetry::taps::RATE_MAX;
 use crate::telemetry::{Published, now_ms, scrape};
 
-/// Pairs a second of a tap that does not say.
+/// Pairs per second of a tap, if the request does not say.
 const RATE: u32 = 10;
 
-/// Answers one request. That for an explanation reads files.
+/// Answers one request. A request for an explanation reads files.
 pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     let route = route(uri.path());
     if let Route::Reload = route {
@@ -84,7 +84,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Runbooks => html(runbooks::list()),
         Route::Runbook(name) => document(runbooks::one(&name), "runbook", &name),
         Route::Guide(name) => document(runbooks::guide(&name), "page of the guide", &name),
-        // A GET has a stream of lines, which the server sends.
+        // For a GET, the server sends a stream of lines.
         Route::Tap => pairs(Full::default()),
         Route::Reload
         | Route::Events(_)
@@ -115,8 +115,7 @@ fn nothing_at(path: &str) -> Answer {
     error(StatusCode::NOT_FOUND, &format!("nothing at {path}"), &hint)
 }
 
-/// The same as a page, for a browser that finds nothing: with streams whose names resemble what was
-/// asked.
+/// The page for a browser at an address with nothing, with streams of similar names.
 pub fn nothing_page(uri: &Uri, published: &Published) -> Answer {
     let path = uri.path();
     let stream = path.strip_prefix("/streams/").and_then(path::decode);
@@ -151,7 +150,7 @@ pub fn nothing_page(uri: &Uri, published: &Published) -> Answer {
     html_of(StatusCode::NOT_FOUND, page::nothing(&what, hint, &links))
 }
 
-/// Streams of a filter, which must name a state that there is.
+/// The streams that a filter selects. Its state must exist.
 fn streams(query: Option<&str>, published: &Published) -> Answer {
     let filter = Filter::of(query);
     if let Some((what, hint)) = filter.fault() {
@@ -170,8 +169,8 @@ fn streams(query: Option<&str>, published: &Published) -> Answer {
     }
 }
 
-/// The record of a change of an alert, recomputed: by its key, or the newest of the alert that is
-/// called so. Reads files.
+/// The record of a change of an alert, recomputed. `key` is the key of the record, or the name or
+/// fingerprint of an alert, whose newest record is meant. Reads files.
 fn explanation(key: &str, published: &Published) -> Answer {
     let facts = published.facts();
     let of_stream = |a: &AlertFacts| {
@@ -179,9 +178,10 @@ fn explanation(key: &str, published: &Published) -> Answer {
         streams.any(|id| key.starts_with(&id.fingerprint()))
     };
     let mut wanted = vec![key.to_owned()];
-    // A key or a fingerprint of a stream means that one; all else means all streams of the alert.
+    // A key or fingerprint of a stream means that stream; anything else means all streams of the
+    // alert.
     if !facts.alerts.iter().any(of_stream) {
-        // The last two parts of a key are when, and what it changed to.
+        // The last two parts of a key are the time and the new state.
         let mut parts = key.rsplitn(3, '-');
         let at = match (parts.next(), parts.next(), parts.next()) {
             (Some(state), Some(at), Some(_)) => format!("-{at}-{state}"),
@@ -211,21 +211,21 @@ fn explanation(key: &str, published: &Published) -> Answer {
     }))
 }
 
-/// The answer where others explain alerts.
+/// The answer if too many other requests ask for explanations.
 pub fn busy_explaining() -> Answer {
     let what = "others ask why alerts changed, and that reads the disk";
     let hint = "send the request again in a moment";
     later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
 }
 
-/// The answer where others are built for too long.
+/// The answer if other responses take too long to build.
 pub fn busy_building() -> Answer {
     let what = "other responses take long to build, and few are built at a time";
     let hint = "send the request again in a moment, or ask for less with `limit`";
     later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
 }
 
-/// What a stream said over time.
+/// The history of a stream.
 fn past(report: &StreamReport, query: Option<&str>, published: &Published) -> Answer {
     let window = path::query(query, "window");
     let since = path::query(query, "since_ms").map(|s| s.parse());
@@ -249,7 +249,7 @@ fn refuse(method: &Method, allow: &'static str, hint: &str) -> Answer {
     refused
 }
 
-/// The answer where a reload is under way.
+/// The answer if a reload is under way.
 pub fn busy_reloading() -> Answer {
     let what = "a reload is under way";
     let hint = "reload again in a moment";
@@ -287,7 +287,7 @@ pub fn reload(published: &Published) -> Answer {
     }))
 }
 
-/// A place among those who listen to pairs, for a GET of the tap.
+/// Begins to listen to pairs, for a GET of the tap; an error is the answer to send.
 pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<Answer>> {
     if let Role::Judge(_) | Role::Standby = published.facts().role {
         let what = "this process judges and reads no records";
@@ -355,8 +355,8 @@ fn ready(published: &Published) -> Answer {
     json_answer(StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
-/// Versions against each other; a model that nobody knows is distinguished from one whose versions
-/// share no id yet.
+/// The comparisons of versions. An unknown model is an error; one whose versions share no id yet is
+/// not.
 fn compared(model: Option<&str>, published: &Published) -> Answer {
     let body = api::comparisons(published, model);
     let known = |model: &str| published.reports().iter().any(|r| r.id.model == model);
@@ -375,7 +375,7 @@ fn reliability(report: &StreamReport, query: Option<&str>) -> Answer {
     of_window(body, report, window.as_deref())
 }
 
-/// The answer of one window or all, if there is a window of that name.
+/// The answer about one window or all; an error if there is no window of that name.
 fn of_window(body: Option<Value>, report: &StreamReport, window: Option<&str>) -> Answer {
     body.map_or_else(|| no_window(report, window), |body| ok(&body))
 }
@@ -387,7 +387,7 @@ fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
     error(StatusCode::NOT_FOUND, &what, &hint)
 }
 
-/// What would mend a stream, as JSON or as a table for download.
+/// The recalibration maps of a stream, as JSON or as a table for download.
 fn recalibration(report: &StreamReport, query: Option<&str>) -> Answer {
     let window = path::query(query, "window");
     let window = window.as_deref();
@@ -416,7 +416,7 @@ fn recalibration(report: &StreamReport, query: Option<&str>) -> Answer {
     }
 }
 
-/// The answer of the stream that these parts name, if there is one.
+/// The answer about the stream that these parts name; an error if there is none.
 fn of_stream(
     parts: &[String],
     published: &Published,

@@ -1,9 +1,8 @@
-//! The JSON interface: reports as they are published, with the words and addresses that people
-//! need.
+//! The JSON interface: the published reports, with the words and addresses that people need.
 //!
 //! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339
 //! (for reading). A window that was not evaluated has `evaluation: null`, as its metrics are
-//! withdrawn; a field that is undefined for a sample is `null`, never a number that means nothing.
+//! withdrawn; a field that is undefined for a sample is `null`, never a meaningless number.
 
 use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
@@ -18,8 +17,8 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::recalibration::isotonic::Pool;
 use crate::telemetry::Published;
 
-/// The streams of a filter, each with its windows in short: `limit` of them after the first
-/// `offset`.
+/// The streams that a filter selects, each with its windows in short: at most `limit`, after the
+/// first `offset`.
 pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, usize)) -> Value {
     let named = filter.named(published);
     let states = counts(named.iter().map(|(urgency, _)| *urgency));
@@ -47,7 +46,7 @@ pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, 
     with_role(list, published)
 }
 
-/// The answer with whether this process judges, and a hint if it does not.
+/// Adds to an answer whether this process judges, and a hint if it does not.
 pub(super) fn with_role(mut answer: Value, published: &Published) -> Value {
     let judges = published.facts().role.judges();
     answer["judges"] = judges.into();
@@ -111,7 +110,7 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
     entry
 }
 
-/// The reliability diagram of one window, or of each; `None` if there is no window of that name.
+/// The reliability diagrams of one window or of all; `None` if there is no window of that name.
 pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     by_window(report, window, |window, entry| {
         entry["cells"] = window.scores().map_or(Value::Null, cells);
@@ -119,8 +118,8 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
     })
 }
 
-/// A stream with one of its windows, or each, and what `add` says of it; `None` if there is no
-/// window of that name.
+/// A stream with one of its windows or all, to each of which `add` adds something; `None` if there
+/// is no window of that name.
 pub(super) fn by_window(
     report: &StreamReport,
     window: Option<&str>,
@@ -152,7 +151,7 @@ pub(super) fn asked<'a>(
     windows.filter(move |w| window.is_none_or(|name| w.window == name))
 }
 
-/// What every answer about a stream begins with.
+/// The first part of every answer about a stream.
 pub(super) fn identity(report: &StreamReport) -> Value {
     let id = &report.id;
     let path = encode_id(id);

@@ -1,9 +1,9 @@
-//! How much memory responses take that clients have not read.
+//! Limits the memory of responses that clients have not read yet.
 //!
 //! A response is complete in memory before it is sent, and one that lists many streams has tens of
 //! megabytes. A client that reads slowly holds it until the connection must close. So all large
-//! bodies together may take [`HELD_BYTES_MAX`]; beyond that a request is answered that it comes too
-//! early. Small bodies, such as those of probes, are always sent.
+//! bodies together may take [`HELD_BYTES_MAX`]; beyond that, a request is answered with 503 and
+//! `retry-after`. Small bodies, such as those of probes, are always sent.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::response::{Answer, later};
 
-/// Most bytes of large bodies at a time: some scrapes of the largest size. Clients that read take a
-/// body in milliseconds.
+/// Most bytes of large bodies at a time: a few scrapes of the largest size. A client that reads
+/// takes a body in milliseconds.
 const HELD_BYTES_MAX: usize = 256 << 20;
-/// A body up to this size is small: all connections together hold a few megabytes of such.
+/// A body up to this size is small: all connections together hold a few megabytes of small bodies.
 const SMALL: usize = 64 << 10;
 /// Bytes that one permit stands for.
 const UNIT: usize = 1 << 10;
@@ -49,7 +49,7 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     fn of(bytes: usize) -> Bodies {
         let all = units(bytes);
         Bodies {
@@ -58,8 +58,9 @@ impl Bodies {
         }
     }
 
-    /// The answer, whose body keeps its part of the room until it is sent or given up; or that
-    /// there is no room. A body that is larger than all of it is sent while no other is.
+    /// Returns the answer, whose body keeps its part of the room until it is sent or given up.
+    /// Without room, returns an error instead. A body that is larger than all the room is sent only
+    /// while no other large body is held.
     pub async fn admit(&self, answer: Answer) -> Answer {
         let bytes = answer.body().size_hint().exact().unwrap_or_default();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -86,7 +87,7 @@ impl Bodies {
     }
 }
 
-/// So many bytes in [`UNIT`]s.
+/// This many bytes in [`UNIT`]s.
 fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
@@ -109,13 +110,13 @@ mod tests {
         assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(second.headers().contains_key("retry-after"));
         assert_eq!(bodies.admit(body(64)).await.status(), StatusCode::OK);
-        // As the connection does: the bytes are taken, and the body is gone before they are sent.
+        // Like a connection, takes the bytes: the body is gone before they are sent.
         let Ok(taken) = first.into_body().collect().await;
         let taken = taken.to_bytes();
         assert_eq!(taken.len(), 150 << 10);
         assert!(!bodies.admit(body(70)).await.status().is_success());
         drop(taken);
-        // One that is larger than all the room needs all of it.
+        // A body that is larger than the room needs all of it.
         let large = bodies.admit(body(1000)).await;
         assert_eq!(large.status(), StatusCode::OK);
         assert!(!bodies.admit(body(65)).await.status().is_success());

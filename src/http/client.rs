@@ -2,7 +2,7 @@
 //! TLS.
 //!
 //! It speaks HTTP/1.0, so that the response is not chunked and ends with the connection. Every wait
-//! is bounded. Errors name what to start or to specify.
+//! is bounded. Errors say what to start or to specify.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -25,7 +25,7 @@ pub struct Reply {
 impl Reply {
     /// Removes the limit on the wait for each piece of the body.
     pub fn patient(&self) {
-        // One that cannot be set leaves the wait bounded, which ends in an error.
+        // If this fails, the wait stays bounded and ends in an error.
         let _ = self.body.get_ref().set_read_timeout(None);
     }
 }
@@ -52,7 +52,7 @@ pub fn authority(url: &str) -> Result<&str, String> {
     }
 }
 
-/// A running trueline, and the token that it asks for.
+/// A running trueline, and the token that it requires.
 pub struct Server {
     /// Its address, `http://host:port` or `host:port`.
     pub url: String,

@@ -1,10 +1,10 @@
-//! Who is connected, and whose connection ends when there are too many.
+//! The open connections, and which one ends when there are too many.
 //!
 //! At most [`CONNECTIONS_MAX`] connections are open, and at most [`PEER_MAX`] of one address. For a
 //! new connection beyond that, another one is ended if possible: one that waits for its next
-//! request, or whose request has taken longer than [`BUSY_MAX`]. The connection that has been so
-//! the longest is chosen, of the same address if that has too many. So a probe of `/live` is
-//! answered however many idle or stalled connections are held open, and a client that leaks
+//! request, or whose request has taken longer than [`BUSY_MAX`]. The connection that has been in
+//! this state the longest is chosen, from the same address if that has too many. So a probe of
+//! `/live` is answered however many idle or stalled connections are open, and a client that leaks
 //! connections shows in a metric and costs no memory. If all others are taps or serve requests that
 //! are younger, the new connection is refused. A tap connection is never ended for another; the
 //! number of taps is limited separately.
@@ -28,9 +28,9 @@ const BUSY_MAX: Duration = Duration::from_secs(5);
 /// What a connection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionState {
-    /// It waits for a request, since then.
+    /// It has waited for a request since this time.
     Idle(Instant),
-    /// It serves a request, since then.
+    /// It has served a request since this time.
     Busy(Instant),
     /// It listens to the tap.
     Listening,
@@ -70,7 +70,7 @@ impl Connections {
             let longest = open.iter().filter(|(_, o)| theirs(o));
             let longest = longest.filter_map(|(n, o)| Some((since(o.state, now)?, *n)));
             let (_, number) = longest.min()?;
-            // Its task ends by itself; its slot is free at once.
+            // Its task ends by itself, and its slot is free at once.
             open.remove(&number)?.end.notify_one();
         }
         *numbers += 1;
@@ -120,22 +120,22 @@ impl ConnectionSlot {
         }
     }
 
-    /// A request has come.
+    /// The connection has received a request.
     pub fn busy(&self) {
         self.set(ConnectionState::Busy(Instant::now()));
     }
 
-    /// It was answered.
+    /// The request was answered.
     pub fn idle(&self) {
         self.set(ConnectionState::Idle(Instant::now()));
     }
 
-    /// Its answer is the tap.
+    /// The answer to the request is the tap.
     pub fn listening(&self) {
         self.set(ConnectionState::Listening);
     }
 
-    /// Resolves when the connection has to end for another.
+    /// Resolves when the connection must end for another.
     pub async fn ended(&self) {
         self.end.notified().await;
     }

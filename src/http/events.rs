@@ -1,8 +1,8 @@
 //! `POST /v1/events`: events for a source whose `input` is `http`.
 //!
-//! The answer comes when the events are on disk. It says what became of them in a form that a
-//! sender can act on: 200 appended, 400 something is wrong with the events, 422 the idempotency key
-//! was used for others, 429 come again later, 503 this process cannot store anything.
+//! The answer comes once the events are on disk. Its status tells a sender what to do: 200
+//! appended, 400 something is wrong with the events, 422 the idempotency key was used for other
+//! events, 429 send again later, 503 this process cannot store anything.
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -16,7 +16,7 @@ use crate::telemetry::control::{EventAnswer, EventPost};
 const KEY: &str = "idempotency-key";
 const KEY_MAX: usize = 200;
 
-/// A post without its body, from the request; or why it is refused.
+/// A post without its body, from the request; an error is the answer that refuses it.
 #[expect(clippy::result_large_err, reason = "an answer is made once a request")]
 pub fn post(
     topic: Option<String>,
@@ -61,8 +61,8 @@ pub fn post(
     })
 }
 
-/// Whether the events are only checked. What is spelled otherwise could be meant so, and events
-/// that are stored cannot be taken back.
+/// Whether the events are only checked. Another spelling is refused, because stored events cannot
+/// be taken back.
 #[expect(clippy::result_large_err, reason = "an answer is made once a request")]
 fn dry_run(query: Option<&str>) -> Result<bool, Answer> {
     let mut dry_run = false;
@@ -81,7 +81,7 @@ fn dry_run(query: Option<&str>) -> Result<bool, Answer> {
     Ok(dry_run)
 }
 
-/// Hands a post over and words the answer. Waits for the disk.
+/// Appends the events of a post and words the answer. Waits for the disk.
 pub fn hand_over(post: &EventPost, published: &Published) -> Answer {
     match published.control.post(post) {
         Some(answer) => words(answer),

@@ -7,8 +7,8 @@ use super::api::identity;
 use crate::judge::{HistoryError, HistoryPoint, StreamReport};
 use crate::telemetry::Published;
 
-/// Points of one window or all, from `since_ms`, and the last alerts; `None` if there is no window
-/// of that name.
+/// The points of one window or all, from `since_ms` on, and the last alerts; `None` if there is no
+/// window of that name.
 pub fn json(
     report: &StreamReport,
     published: &Published,

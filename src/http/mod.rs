@@ -5,10 +5,10 @@
 //! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole
 //! id as one percent-encoded part.
 //!
-//! Plain hyper is enough for these routes, and all limits are visible in `server.rs`. Responses
-//! are computed from [`Published`](crate::telemetry::Published) without waiting for the engine.
-//! Those that may be large are built on threads of their own, few at a time; changes and
-//! explanations wait for the disk there. Probes are answered at once.
+//! Plain hyper is enough for these routes, and all limits are visible in `server.rs`. Responses are
+//! computed from [`Published`](crate::telemetry::Published) without waiting for the engine.
+//! Responses that may be large are built on separate threads, few at a time; changes and
+//! explanations wait for the disk on such threads. Probes are answered at once.
 
 mod access;
 mod alerts;

@@ -24,19 +24,19 @@ pub enum Route {
     Icon,
     /// The list of addresses.
     Addresses,
-    /// The same as an OpenAPI document.
+    /// The list of addresses as an OpenAPI document.
     OpenApi,
     /// The sources.
     Sources,
-    /// What one stream said over time.
+    /// The history of one stream.
     History(Vec<String>),
     /// The record of a change of an alert.
     Explanation(String),
     /// Prometheus text.
     Metrics,
-    /// Whether the loops tick.
+    /// Whether the loops of this process tick.
     Live,
-    /// Whether every part is ready.
+    /// Whether every part of this process is ready.
     Ready,
     /// All streams.
     Streams,
@@ -108,7 +108,7 @@ pub fn route(path: &str) -> Route {
         _ => {}
     }
     if let Some(rest) = path.strip_prefix("/api/v1/streams/") {
-        // A fifth part, or a second after an id in one part, can only be what belongs to it.
+        // A fifth part, or a second part after an id in one part, can only be one of these.
         let below = [
             (
                 "/reliability",
@@ -195,8 +195,9 @@ pub fn page_path(id: &StreamId) -> String {
     format!("/streams/{}", encode_id(id))
 }
 
-/// The unreserved characters of RFC 3986 stay in a part, and those that are common in segments and
-/// always safe: `=` and `,`, and the `:` of a class view.
+/// The characters that are encoded in a part. Not encoded are the unreserved characters of RFC
+/// 3986, and some that are common in segments and always safe: `=` and `,`, and the `:` of a class
+/// view.
 const PART: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -208,14 +209,14 @@ const PART: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Percent-encodes a part of a path.
 pub fn encode(part: &str) -> String {
-    // A part of dots alone would be resolved away by the client.
+    // A client would resolve away a part of only dots.
     match part.bytes().all(|b| b == b'.') {
         true => part.replace('.', "%2E"),
         false => utf8_percent_encode(part, PART).to_string(),
     }
 }
 
-/// Undoes percent-encoding; `None` where it is broken or not UTF-8.
+/// Undoes percent-encoding; `None` if it is invalid or not UTF-8.
 pub fn decode(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.bytes();

@@ -26,8 +26,9 @@ pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     })
 }
 
-/// The table of a map: the one that is advised, of the first window that advises one; with `method`
-/// the judged map of that family, or where none was judged the one that awaits its trial.
+/// The table of a map. Without `method`, it is the advised map of the first window that advises
+/// one. With `method`, it is the judged map of that family or, if none was judged, the one that
+/// awaits its trial.
 pub fn csv(
     report: &StreamReport,
     window: Option<&str>,

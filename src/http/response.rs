@@ -17,7 +17,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
-/// What the error of a response says. Responses carry it for the log.
+/// The text of an error response, carried with the response for the log.
 #[derive(Debug, Clone)]
 pub struct Reason(pub String);
 
@@ -38,7 +38,7 @@ pub fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
     json_answer(status, &json!({ "error": what, "hint": hint }))
 }
 
-/// An error that passes: the request can be sent again in some seconds.
+/// A temporary error: the request can be sent again in some seconds.
 pub fn later(status: StatusCode, what: &str, hint: &str) -> Answer {
     let mut answer = error(status, what, hint);
     let seconds = HeaderValue::from_static("5");
@@ -59,8 +59,8 @@ pub fn html(body: String) -> Answer {
 /// An HTML page with a status.
 pub fn html_of(status: StatusCode, body: String) -> Answer {
     let mut answer = whole(status, HTML, body);
-    // The pages carry their style and drawing themselves and run one script of this server; say so
-    // to the browser.
+    // Pages contain their own styles and drawings and run one script of this server. This tells the
+    // browser to allow nothing else.
     answer.headers_mut().insert(
         "content-security-policy",
         HeaderValue::from_static(
@@ -96,7 +96,7 @@ pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> 
     answer
 }
 
-/// Whether a client takes a compressed body.
+/// Whether a client accepts a compressed body.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok());
     let mut codings = accepted.unwrap_or_default().split(',');
@@ -107,12 +107,12 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The same answer, compressed.
+/// An answer with its body compressed.
 pub fn gzipped(answer: Answer) -> Answer {
     let (mut head, body) = answer.into_parts();
     let body = body.into_inner().unwrap_or_default();
     let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 8), Compression::fast());
-    // Memory takes all that is written.
+    // Writing to memory cannot fail.
     let packed = packed.write_all(&body).and_then(|()| packed.finish());
     let Ok(packed) = packed else {
         return Response::from_parts(head, Full::new(body));
@@ -132,7 +132,7 @@ pub fn table(text: String) -> Answer {
     answer
 }
 
-/// Head of the response of the tap.
+/// The response of the tap, with this body.
 pub fn pairs<B>(body: B) -> Response<B> {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();

@@ -1,10 +1,10 @@
-//! Every address with a word on it: the list at `/api/v1`, the same as an OpenAPI document, and
-//! what an unknown address is answered.
+//! All addresses with a short description: the list at `/api/v1`, as an OpenAPI document too, and
+//! the suggestion for an unknown address.
 
 use serde_json::{Map, Value, json};
 
-/// Every address in a line: method, path and what it answers. `{…}` in a path is to be filled in,
-/// percent-encoded.
+/// Every address in a line: method, path and what it answers. `{…}` in a path stands for a
+/// percent-encoded value.
 const ADDRESSES: &str = "\
 GET / the streams, the worst first; ?q=, ?model=, ?state=, ?by=model, ?page=
 GET /alerts the alerts that are open, and those that ended last
@@ -64,7 +64,7 @@ pub fn list() -> Value {
     json!({ "addresses": addresses().map(one).collect::<Value>(), "id": ID })
 }
 
-/// The list as an OpenAPI document. `{…}` in a path and `?x=` in the words are its parameters.
+/// The list as an OpenAPI document. `{…}` in a path and `?x=` in a description are its parameters.
 pub fn open_api() -> Value {
     let mut paths = Map::new();
     for a in addresses() {
@@ -101,7 +101,7 @@ pub fn open_api() -> Value {
     })
 }
 
-/// The known address that looks most like this one.
+/// The known address that is most similar to this one.
 pub fn nearest(path: &str) -> Option<&'static str> {
     let likeness = |a: &Address| strsim::normalized_levenshtein(a.path, path);
     let best = addresses().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;

@@ -20,7 +20,7 @@ macro_rules! page {
     };
 }
 
-/// Name and text of each, in alphabetical order.
+/// Name and text of each runbook, in alphabetical order.
 pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineAlertsLost"),
     page!("TruelineAlertsWaiting"),
@@ -79,7 +79,7 @@ pub const GUIDE: &[(&str, &str)] = &[
     page!("guide", "which_test"),
 ];
 
-/// The page that lists them.
+/// The page that lists the runbooks and the guide.
 pub fn list() -> String {
     let mut body = String::from(
         "<h1>Runbooks</h1><p class=lead>What to do about each alert.</p><ul class=links>",

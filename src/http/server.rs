@@ -1,13 +1,13 @@
 //! The HTTP server: one task per connection, every wait bounded.
 //!
-//! A request head may have 16 KiB and must arrive within ten seconds. A connection lives five
-//! minutes at most; then it must close after its current response, and is dropped if it does not.
-//! [`Connections`] says who may connect and whose connection ends for another, and
-//! [`access`](super::access) which requests are let in. [`Bodies`] bounds what responses hold that
-//! clients are slow to read, and a client that reads nothing is given up ([`StallGuard`]). What
-//! waits for the disk or for the engine does so on a thread of its own, and so does what takes long
-//! to build: with many streams a list takes seconds. The listener is passed in already bound, so
-//! that a port in use is detected before anything starts.
+//! A request head may have 16 KiB and must arrive within ten seconds. A connection lives at most
+//! five minutes; then it must close after its current response, and is dropped if it does not.
+//! [`Connections`] decides who may connect and whose connection ends for another, and
+//! [`access`](super::access) which requests are let in. [`Bodies`] limits the memory of responses
+//! to slow clients, and [`StallGuard`] ends the connection of a client that reads nothing. Separate
+//! threads wait for the disk or the engine, and build responses that take long: with many streams a
+//! list takes seconds. The caller binds the listener, so that a port in use is detected before
+//! anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -45,29 +45,29 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Most headers of one request.
 const HEADERS_MAX: usize = 64;
 /// A request's head must be complete within this time; also how long a connection may idle between
-/// requests. Longer than the usual scrape interval of 15 s would be kinder, but a reconnect is
+/// requests. More than the usual scrape interval of 15 s would avoid reconnects, but these are
 /// cheap.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// Age at which a connection must close.
 const AGE_MAX: Duration = Duration::from_secs(300);
 /// Time for the last response of a connection that must close.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Requests with events whose bodies are read or wait for the disk.
+/// Requests with events at a time: their bodies are being read or wait for the disk.
 pub const POSTS_MAX: usize = 16;
-/// Requests that change alerts, silences or deployments, whose bodies are read or that wait for the
-/// disk.
+/// Requests at a time that change alerts, silences or deployments: their bodies are being read, or
+/// they wait for the disk.
 pub const CHANGES_MAX: usize = 8;
-/// Explanations that are computed at a time: each may read all records. People ask for one.
+/// Explanations that are computed at a time: each may read all records, and people ask for one.
 const EXPLANATIONS_MAX: usize = 2;
 /// Pages and lists that are built at a time: each takes a processor, and memory beyond its body.
 const BUILDS_MAX: usize = 2;
-/// The same of `/metrics`, which does not wait for pages and lists.
+/// Responses of `/metrics` that are built at a time; they do not wait for pages and lists.
 const SCRAPES_MAX: usize = 1;
 /// Reloads at a time. Each may wait for the engine, whether or not its client still waits.
 const RELOADS_MAX: usize = 1;
 /// How long a request waits until its response can be built.
 const BUILT_WITHIN: Duration = Duration::from_secs(10);
-/// How often the end of the last connections is looked for.
+/// Pause between two checks whether the last connections have ended.
 const ENDING_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -135,7 +135,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// What requests are answered from, and who is let in.
+/// What requests are answered from, who is let in, and how many requests run at a time.
 struct ServerState {
     published: Arc<Published>,
     access: AccessOptions,
@@ -168,7 +168,7 @@ fn accept(
         refused.fetch_add(1, Ordering::Relaxed);
         let (open, of_address) = connections.open(peer.ip());
         crate::warn_limited!(%peer, open, of_address, "http connection refused, all places are taken");
-        // Best effort: a fresh socket's buffer takes these bytes.
+        // Best effort: the buffer of a new socket takes these bytes.
         let _ = stream.try_write(
             b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
         );
@@ -186,7 +186,7 @@ fn accept(
     });
 }
 
-/// Counts a connection as open until it is dropped, also by a panic.
+/// Counts a connection as open until this is dropped, also by a panic.
 struct OpenConnection(Arc<ServerState>);
 
 impl OpenConnection {
@@ -229,7 +229,7 @@ async fn serve_connection(
         .serve_connection(TokioIo::new(StallGuard::new(stream)), service);
     let mut connection = pin!(connection);
     tokio::select! {
-        // An error here is the client's: it hung up, was too slow or spoke no HTTP.
+        // An error here is the client's fault: it hung up, was too slow or did not speak HTTP.
         _ = connection.as_mut() => return,
         () = slot.ended() => return,
         _ = closing.wait_for(|&now| now) => {}
@@ -264,10 +264,10 @@ async fn respond(
     if status >= 400 && (changes || !is_let_in) {
         let reason = response.extensions().get::<Reason>();
         let reason = reason.map_or("", |reason| reason.0.as_str());
-        // Anyone can send many of these.
+        // Rate-limited, because anyone can send many of these.
         crate::warn_limited!(%peer, actor, %method, path, status, reason, "http request refused");
     } else if changes && !matches!(route(&path), Route::Events(_)) {
-        // Events come all the time, and metrics count them.
+        // Not for events: they come all the time, and metrics count them.
         tracing::info!(%peer, actor, %method, path, status, "http request to change something");
     }
     let class = match status {
@@ -318,7 +318,7 @@ async fn route_request(request: Request<Incoming>, state: &Arc<ServerState>) -> 
     }
 }
 
-/// Builds a response from what is published, once one of the places is free.
+/// Builds a response from the published state, once a place is free.
 async fn build(request: &Request<Incoming>, state: &Arc<ServerState>) -> Answer {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let is_scrape = route(uri.path()) == Route::Metrics;
@@ -347,29 +347,29 @@ async fn build(request: &Request<Incoming>, state: &Arc<ServerState>) -> Answer 
     .await
 }
 
-/// Explains why an alert changed. Reads the disk on a thread of its own, and few requests do so at
-/// a time: probes and scrapes do not wait for it.
+/// Explains why an alert changed. Reads the disk on a separate thread, for few requests at a time:
+/// probes and scrapes do not wait for it.
 async fn explain(method: Method, uri: Uri, state: &Arc<ServerState>) -> Answer {
     let Ok(place) = Arc::clone(&state.explanations).try_acquire_owned() else {
         return answer::busy_explaining();
     };
     let theirs = Arc::clone(&state.published);
     blocking(move || {
-        // The place is taken as long as the disk is read, whether or not the client still waits.
+        // The place is taken while the disk is read, whether or not the client still waits.
         let _place = place;
         answer::answer(&method, &uri, &theirs)
     })
     .await
 }
 
-/// Whether a person asks, through a browser.
+/// Whether the client is a browser, because it accepts HTML.
 fn takes_html(request: &Request<Incoming>) -> bool {
     let accepted = request.headers().get(ACCEPT).and_then(|v| v.to_str().ok());
     accepted.is_some_and(|kinds| kinds.contains("text/html"))
 }
 
-/// Handles a request about alerts. The body is bounded; the response waits for the disk. Few
-/// requests do so at a time: slow bodies leave connections for probes.
+/// Handles a request about alerts. The body is bounded; the response waits for the disk. Few such
+/// requests run at a time, so that slow bodies leave connections for probes.
 async fn change_alert(
     request: Request<Incoming>,
     route: Route,
@@ -400,7 +400,7 @@ async fn change_alert(
         }
     };
     let theirs = Arc::clone(&state.published);
-    // The work goes on if the client leaves, and so does its place.
+    // The work continues if the client leaves, and keeps its place.
     blocking(move || {
         let _place = place;
         alerts::change(&route, &body, &theirs)
@@ -408,7 +408,7 @@ async fn change_alert(
     .await
 }
 
-/// Takes events. Few requests do so at a time, because their bodies are in memory.
+/// Takes events. Few such requests run at a time, because their bodies are in memory.
 async fn take_events(
     request: Request<Incoming>,
     topic: Option<String>,
@@ -439,7 +439,7 @@ async fn take_events(
         }
     }
     let theirs = Arc::clone(&state.published);
-    // The work goes on if the client leaves, and so does its place.
+    // The work continues if the client leaves, and keeps its place.
     blocking(move || {
         let _place = place;
         events::hand_over(&post, &theirs)
@@ -447,7 +447,8 @@ async fn take_events(
     .await
 }
 
-/// An answer that waits for the disk or the engine or takes long, on a thread of its own.
+/// Runs work that waits for the disk or the engine, or takes long, on a separate thread; returns
+/// its answer.
 async fn blocking(work: impl FnOnce() -> Answer + Send + 'static) -> Answer {
     let done = tokio::task::spawn_blocking(work).await;
     // The work panicked.

@@ -1,4 +1,4 @@
-//! The sources: what was read, what became of it, and what is wrong, for the page and as JSON.
+//! The sources, for the page and as JSON: what was read, what became of it, and what is wrong.
 
 use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use crate::telemetry::facts::SourceFacts;
 /// Records of a source that are not read yet, and the greatest delay of its partitions in ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// Records; `None` while the broker has not said.
+    /// Number of records; `None` while the broker has not reported it.
     pub records: Option<i64>,
-    /// Time in ms.
+    /// Greatest delay in ms, if known.
     pub ms: Option<i64>,
 }
 
@@ -31,7 +31,7 @@ impl Lag {
     }
 }
 
-/// Reasons for which records of a source were rejected, the most frequent first.
+/// Why records of a source were rejected, with counts, the most frequent reason first.
 pub fn rejected(source: &SourceFacts) -> Vec<(&'static str, u64)> {
     let each = Reason::ALL.iter().zip(source.counters.rejected);
     let mut reasons: Vec<(&str, u64)> = each.map(|(r, n)| (r.as_str(), n)).collect();

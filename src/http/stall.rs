@@ -1,4 +1,4 @@
-//! A connection whose client takes nothing of a response ends.
+//! Ends a connection whose client does not read its response.
 
 use std::io;
 use std::pin::Pin;
@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Longest time without a byte that the client takes of a response: longer than a network is away
-/// that comes back, and a tenth of the time that the connection might hold the response otherwise.
+/// Longest time in which a client reads no byte of a response: longer than a short network failure,
+/// and a tenth of the time that the connection could otherwise hold the response.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// A stream whose writes fail once the other end has taken nothing for too long.
+/// A stream whose writes fail once the other end has read nothing for too long.
 #[derive(Debug)]
 pub struct StallGuard<S> {
     stream: S,
     within: Duration,
-    /// Ends when the other end has taken nothing for that time; `None` while nothing waits for it.
+    /// Ends once the other end has read nothing for `within`; `None` while no write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallGuard<S> {
-    /// Writes of this stream fail after [`STALL_MAX`].
+    /// A guard whose writes fail after [`STALL_MAX`].
     pub fn new(stream: S) -> StallGuard<S> {
         StallGuard {
             stream,
@@ -31,7 +31,7 @@ impl<S> StallGuard<S> {
         }
     }
 
-    /// Fails if a write waits and has done so for too long.
+    /// Fails if a write has waited for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -96,7 +96,7 @@ mod tests {
     use std::future::poll_fn;
     use std::time::Instant;
 
-    /// Takes a byte at a time, and for each lets its writer wait so often.
+    /// A client that takes a byte at a time, and lets its writer wait `waits` times for each.
     struct Client {
         waits: usize,
         left: usize,
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// How the first write fails that does, within some time.
+    /// How the first failing write fails; `None` if none fails within some time.
     async fn failure(waits: usize) -> Option<io::ErrorKind> {
         let mut guard = StallGuard {
             within: Duration::from_millis(100),

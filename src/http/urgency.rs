@@ -1,9 +1,9 @@
-//! How urgent a stream is, and lists of streams by it: the worst first.
+//! The urgency of streams, and lists of streams by urgency, the worst first.
 //!
-//! A stream has one urgency: the severity of its alert if that fires, else what its windows say,
-//! the worst of them. Pages and the API filter by the same three parameters: `q`, words that must
-//! all occur in the name of a stream; `model`; and `state`, an urgency, or `firing` for both
-//! severities.
+//! A stream has one urgency: the severity of its alert if that fires, else `pending` if its alert
+//! is pending, else the worst of what its windows say. Pages and the API filter by the same three
+//! parameters: `q`, words that must all occur in the name of a stream; `model`; and `state`, an
+//! urgency, or `firing` for both severities.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Its name in addresses, JSON and on pages.
+    /// The name of the urgency in addresses, JSON and on pages.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -54,7 +54,7 @@ impl Urgency {
         }
     }
 
-    /// Class of its colour.
+    /// The class of its colour on pages.
     pub fn class(self) -> &'static str {
         match self {
             Urgency::Page | Urgency::Warn | Urgency::Miscalibrated => "bad",
@@ -64,8 +64,8 @@ impl Urgency {
     }
 }
 
-/// Whether a window has no verdict because it loses events or outcomes. A window with too few
-/// events does not count as such.
+/// Whether a window has no verdict because it loses events or outcomes. A window with only too few
+/// events does not count.
 fn lost(report: &StreamReport) -> bool {
     let reason = |w: &WindowReport| match w.verdict {
         Verdict::Undecided(reason) => Some(reason),
@@ -80,10 +80,10 @@ fn lost(report: &StreamReport) -> bool {
     })
 }
 
-/// Most words of a search: each is looked for in the name of every stream.
+/// Most words of a search: each is searched for in the name of every stream.
 const WORDS_MAX: usize = 32;
 
-/// Which streams are asked for.
+/// A filter of streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Words that must all occur in the name, whatever their case.
@@ -105,7 +105,7 @@ impl Filter {
         }
     }
 
-    /// Why nothing can be asked so, and what to write instead.
+    /// What is wrong with this filter, and what to write instead; `None` if it is valid.
     pub fn fault(&self) -> Option<(String, &'static str)> {
         let named = Urgency::VARIANTS.iter().any(|s| s.as_str() == self.state);
         if !named && !self.state.is_empty() && self.state != "firing" {
@@ -122,7 +122,7 @@ impl Filter {
         self.q.split_whitespace().map(str::to_lowercase).collect()
     }
 
-    /// Whether it asks for streams of this urgency.
+    /// Whether the filter selects streams of this urgency.
     pub fn admits(&self, urgency: Urgency) -> bool {
         match self.state.as_str() {
             "" => true,
@@ -131,7 +131,7 @@ impl Filter {
         }
     }
 
-    /// The published streams whose names it asks for, each with its urgency, by name.
+    /// The published streams whose names the filter selects, each with its urgency, by name.
     pub fn named(&self, published: &Published) -> Vec<(Urgency, Arc<StreamReport>)> {
         if self.fault().is_some() {
             return Vec::new();
@@ -168,13 +168,15 @@ impl Filter {
     }
 }
 
-/// Sorts the worst first: by urgency, then by the error that is surest to be large, then by name.
+/// Sorts rows, which come by name, the worst first: by urgency, then by the error that is most
+/// surely large, then by name.
 pub fn sort(rows: &mut [(Urgency, Arc<StreamReport>)]) {
     let lower = |r: &StreamReport| r.windows.iter().map(|w| w.lower()).fold(0.0, f64::max);
     rows.sort_by(|(a, x), (b, y)| a.cmp(b).then(lower(y).total_cmp(&lower(x))));
 }
 
-/// How many there are of each urgency, the most urgent first; urgencies without any are left out.
+/// How many streams there are of each urgency, the most urgent first; urgencies without streams are
+/// left out.
 pub fn counts(urgencies: impl Iterator<Item = Urgency>) -> Vec<(Urgency, usize)> {
     let mut counts: Vec<_> = Urgency::VARIANTS.iter().map(|s| (*s, 0)).collect();
     urgencies.for_each(|s| counts[s as usize].1 += 1);
@@ -202,7 +204,7 @@ mod tests {
         assert_eq!(filter.fault(), None);
         let fault = |query: &str| Filter::of(Some(query)).fault().map(|(what, _)| what);
         assert_eq!(fault("state=red").as_deref(), Some("no state `red`"));
-        // The same word again asks nothing new.
+        // Repeated words count once.
         let many = |words: usize| (0..words).map(|i| format!("{i}+a+")).collect::<String>();
         assert_eq!(fault(&format!("q={}", many(31))), None);
         assert_eq!(

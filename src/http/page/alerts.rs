@@ -14,11 +14,11 @@ use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::history::HistoryAlert;
 
-/// Alerts that ended, at most.
+/// Most ended alerts on the page.
 const ENDED_MAX: usize = 25;
-/// Alerts in one group, at most: the rest is on the page of streams.
+/// Most alerts in one group: the rest is on the page of streams.
 const GROUP_MAX: usize = 100;
-/// Streams of one alert, at most.
+/// Most streams of one alert.
 const STREAMS_MAX: usize = 50;
 /// How long an alert that ended is listed.
 const ENDED_MS: i64 = 3 * 86_400_000;
@@ -44,7 +44,7 @@ impl Shown {
         self.alert.state == AlertState::Firing
     }
 
-    /// Whether all of its streams are silenced.
+    /// Whether all streams of the alert are silenced.
     fn is_silenced(&self, silences: &Silences, now_ms: i64) -> bool {
         let silenced = |r: &Arc<StreamReport>| {
             let labels = r.id.labels(r.alert.severity);
@@ -60,10 +60,10 @@ impl Shown {
     }
 }
 
-/// The name of a list of alerts, and which belong to it.
+/// The name of a list of alerts, and whether an alert belongs to it.
 type Group<'a> = (&'a str, &'a dyn Fn(&Shown) -> bool);
 
-/// The page.
+/// The page at `/alerts`.
 pub fn alerts(published: &Published, now_ms: i64) -> String {
     let silences = published.control.silences();
     let all = Arc::clone(&published.facts().alerts);
@@ -148,7 +148,7 @@ fn row(shown: &Shown, silences: &Silences, now_ms: i64, body: &mut String) {
         size(worst),
         page_path(&worst.id)
     );
-    // One of several streams may be silenced: then the alert is not.
+    // If only one of several streams is silenced, the alert is not.
     let silence = silences.silence_of(&worst.id.labels(worst.alert.severity), now_ms);
     let silence = silence.filter(|_| shown.is_silenced(silences, now_ms));
     if !owner(alert, silence, silences, body) && shown.fires() {
@@ -156,13 +156,13 @@ fn row(shown: &Shown, silences: &Silences, now_ms: i64, body: &mut String) {
     }
 }
 
-/// The severity, or the state of one that asks nothing of people.
+/// The severity of an alert that people must act on, otherwise its state.
 fn badge(state: AlertState, severity: Severity) -> &'static str {
     let severity = state.severity(severity).map(Severity::as_str);
     severity.unwrap_or(state.as_str())
 }
 
-/// The streams of an alert: one by its name, several behind their number.
+/// The streams of an alert: a single one by its name, several behind their number.
 fn streams(shown: &Shown, body: &mut String) {
     let link =
         |r: &StreamReport| format!("<a href=\"{}\">{}</a>", page_path(&r.id), escape(&parts(r)));
@@ -182,7 +182,7 @@ fn streams(shown: &Shown, body: &mut String) {
     body.push_str("</ul></details>");
 }
 
-/// What the window says that speaks for a stream.
+/// The numbers of the window that represents a stream.
 fn known(report: &StreamReport) -> String {
     let window = alarm::speaker(report).and_then(|at| report.windows.get(at));
     window.map_or(String::new(), |w| match w.evaluated() {
@@ -206,7 +206,7 @@ fn size(report: &StreamReport) -> String {
     })
 }
 
-/// Who looks after an alert, and who silenced it; answers whether anybody did.
+/// Who looks after an alert, and who silenced it; returns whether anybody did.
 pub(super) fn owner(
     alert: &AlertFacts,
     silence: Option<&Silence>,
@@ -270,7 +270,7 @@ fn ended(published: &Published, now_ms: i64, body: &mut String) {
     body.push_str("</table>");
 }
 
-/// The last deployments that were marked.
+/// The last marked deployments.
 fn deployments(silences: &Silences, body: &mut String) {
     if silences.deployments.is_empty() {
         return;

@@ -19,7 +19,7 @@ use crate::report::window::{badge, verdict_class};
 use crate::telemetry::Published;
 
 pub(super) const ROWS: usize = 50;
-/// Pages up to which a number is taken; all after the last one are empty.
+/// Largest accepted number of a page; pages after the last one are empty.
 const PAGES_MAX: usize = 1_000_000;
 
 type Row = (Urgency, Arc<StreamReport>);
@@ -50,7 +50,7 @@ pub fn index(published: &Published, query: Option<&str>) -> String {
     super::page(&title, "/", &body)
 }
 
-/// Why there is no row.
+/// Why the list has no row.
 fn nothing(published: &Published, filter: &Filter) -> Cow<'static, str> {
     if let Some((what, hint)) = filter.fault() {
         return format!("<p>This cannot be asked: {}; {hint}.</p>", escape(&what)).into();
@@ -65,7 +65,7 @@ fn nothing(published: &Published, filter: &Filter) -> Cow<'static, str> {
     none.into()
 }
 
-/// The counts, and whether the program is well.
+/// The counts, and the health of the program.
 fn heads(published: &Published, filter: &Filter, by_model: bool, rows: &[Row], body: &mut String) {
     body.push_str("<ul class=counts>");
     let by = if by_model { "model" } else { "" };
@@ -111,7 +111,7 @@ fn heads(published: &Published, filter: &Filter, by_model: bool, rows: &[Row], b
     body.push_str("</p>");
 }
 
-/// The search, which works without a script.
+/// The search form, which works without a script.
 fn form(filter: &Filter, by_model: bool, body: &mut String) {
     let _ = write!(
         body,
@@ -264,12 +264,12 @@ pub(super) fn urgency_badge(urgency: Urgency, report: &StreamReport) -> String {
     }
 }
 
-/// Models, one in each row, with how many of their streams stand how.
+/// Models, one per row, with the number of their streams of each urgency.
 fn models(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
     let mut models: Vec<(&str, Vec<&Row>)> = Vec::new();
     let mut at = std::collections::HashMap::new();
     for row in rows {
-        // Rows are sorted, so the first of a model is its worst.
+        // Rows are sorted, so the first stream of a model is its worst.
         let model = row.1.id.model.as_str();
         let i = *at.entry(model).or_insert_with(|| {
             models.push((model, Vec::new()));

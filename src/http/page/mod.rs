@@ -1,7 +1,7 @@
 //! The HTML pages: streams, one stream, alerts, runbooks.
 //!
 //! Plain HTML that works without a script, behind any proxy and in a text browser. One small script
-//! of our own (`script.js`) shows the page again every ten seconds without moving focus or scroll;
+//! (`script.js`) refreshes the page every ten seconds without moving focus or scroll position;
 //! without it the page reloads itself. Every value from outside passes through [`escape`].
 
 mod alerts;
@@ -23,7 +23,7 @@ pub const SCRIPT: &str = include_str!("script.js");
 /// The icon at `/icon.svg`.
 pub const ICON: &str = include_str!("icon.svg");
 
-/// A page; `here` is the path of its entry in the navigation, which need not have one.
+/// A page; `here` is the path of its entry in the navigation, if it has one.
 pub(super) fn page(title: &str, here: &str, body: &str) -> String {
     let entry = |(path, name): &(&str, &str)| {
         let current = if *path == here {
@@ -50,7 +50,7 @@ pub(super) fn page(title: &str, here: &str, body: &str) -> String {
     )
 }
 
-/// Where `what` is shown, if this process does not judge.
+/// Says where `what` is shown, if this process does not judge.
 fn elsewhere(published: &Published, what: &str) -> Option<String> {
     let does = match published.facts().role {
         Role::Worker => "counts",
@@ -62,7 +62,7 @@ fn elsewhere(published: &Published, what: &str) -> Option<String> {
     ))
 }
 
-/// The page of an address at which there is nothing.
+/// The page for an address at which there is nothing.
 pub fn nothing(what: &str, hint: &str, links: &[(String, String)]) -> String {
     let mut body = format!(
         "<h1>Not found</h1><p class=words>{}</p><p>{}</p>",

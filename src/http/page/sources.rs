@@ -10,7 +10,7 @@ use crate::telemetry::Published;
 use crate::telemetry::concerns::Concern;
 use crate::telemetry::facts::{Role, SourceFacts};
 
-/// What is wrong, in the line of the program's health.
+/// What is wrong with the sources, in the line of the program's health.
 pub(super) fn badges(published: &Published, body: &mut String) {
     let concerns = published.concerns();
     if concerns.is_empty() {
@@ -38,7 +38,7 @@ fn words(concern: &Concern) -> String {
     format!("{}: {}", concern.source, concern.words)
 }
 
-/// Sentences on what is gravely wrong, for the pages whose numbers may rest on it.
+/// Sentences about serious problems of sources, for pages whose numbers may be affected.
 pub(super) fn warning(published: &Published, body: &mut String) {
     let grave = published.concerns().into_iter();
     for concern in grave.filter(|c| c.severity == Severity::Page) {
@@ -131,7 +131,7 @@ fn row(source: &SourceFacts, concerns: &[Concern], lag: Lag, body: &mut String) 
     }
 }
 
-/// The last record that was rejected, in words.
+/// The last rejected record, in words.
 fn last(source: &SourceFacts, body: &mut String) {
     let Some(last) = source.last_rejection.as_deref() else {
         return;

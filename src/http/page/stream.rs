@@ -1,5 +1,5 @@
-//! The page of one stream: its alert and what keeps it open, windows with their past, and what
-//! belongs to it.
+//! The page of one stream: its alert and what keeps that open, its windows with their history, and
+//! related streams.
 
 use std::fmt::Write;
 
@@ -21,12 +21,12 @@ use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::history::{HistoryAlert, StreamHistory};
 
-/// Alerts of the past that are shown.
+/// Most past alerts that are shown.
 const ALERTS_SHOWN: usize = 10;
-/// Streams of the same model that are shown.
+/// Most streams of the same model that are shown.
 const SIBLINGS_SHOWN: usize = 24;
 
-/// The page; `window` selects one of its windows.
+/// The page of a stream; `window` selects one of its windows.
 pub fn stream(
     report: &StreamReport,
     published: &Published,
@@ -84,7 +84,7 @@ pub fn stream(
     super::page(&format!("{id} · trueline"), "", &body)
 }
 
-/// What came of a stream that was not judged yet, and what it waits for.
+/// Events of a stream that was not judged yet, and what it waits for.
 fn waiting(waits: &Unjudged, report: &StreamReport, body: &mut String) {
     if let Some(until_ms) = waits.until_ms {
         let _ = write!(
@@ -107,13 +107,13 @@ fn waiting(waits: &Unjudged, report: &StreamReport, body: &mut String) {
     }
 }
 
-/// What a window said before.
+/// The history of a window.
 fn points(history: &StreamHistory, window: &str) -> Vec<HistoryPoint> {
     let known = history.windows.iter().find(|(name, _)| name == window);
     known.map_or(Vec::new(), |(_, points)| points.iter().copied().collect())
 }
 
-/// When alerts began, and not where their severity changed.
+/// When alerts began; changes of severity are left out.
 fn began(history: &StreamHistory) -> Vec<i64> {
     let mut fires = false;
     let begins = |a: &&HistoryAlert| {
@@ -153,7 +153,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
     let silence = silences.silence_of(&report.id.labels(alert.severity), now_ms);
     if !owner(&ours, silence, &silences, body) {
         body.push_str("nobody yet");
-        // One that does not fire cannot be acknowledged.
+        // An alert that does not fire cannot be acknowledged.
         if alert.state == AlertState::Firing {
             let ack = escape(argument(&ours));
             let _ = write!(body, "; <code>trueline alert ack {ack} --by NAME</code>");
@@ -173,7 +173,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
     );
 }
 
-/// What names the alert on a command line: its name, unless a shell would change it.
+/// The argument that names the alert on a command line: its name, unless a shell would change it.
 fn argument(alert: &AlertFacts) -> &str {
     let plain = |c: char| c.is_alphanumeric() || "-._/=,:".contains(c);
     match alert.name.starts_with(char::is_alphanumeric) && alert.name.chars().all(plain) {
@@ -211,7 +211,7 @@ fn past_alerts(report: &StreamReport, history: &StreamHistory, body: &mut String
     body.push_str("</table></details>");
 }
 
-/// The word of a change in the key of its record.
+/// The word for a change in the key of its record.
 fn word(alert: &HistoryAlert) -> &str {
     match alert.state.as_str() {
         "firing" => &alert.severity,
@@ -295,7 +295,7 @@ fn detector(report: &DetectorReport, body: &mut String) {
     );
 }
 
-/// The version of this stream against others.
+/// The comparisons of this stream's version with others.
 fn comparisons(report: &StreamReport, published: &Published, body: &mut String) {
     let id = &report.id;
     let facts = published.facts();
@@ -319,7 +319,7 @@ fn comparisons(report: &StreamReport, published: &Published, body: &mut String) 
     );
 }
 
-/// The name of a list of streams, and which belong to it.
+/// The name of a list of streams, and whether a stream belongs to it.
 type Related<'a> = (&'a str, &'a dyn Fn(&StreamReport) -> bool);
 
 /// Other versions, segments and views of the model, the worst first within each.

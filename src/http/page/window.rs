@@ -1,4 +1,4 @@
-//! One window on the page of a stream, with links to its maps and to what to do.
+//! One window on the page of a stream, with links to its maps and to advice.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use crate::report::html::escape;
 use crate::report::moment::clock;
 use crate::report::{recalibration, window as shown};
 
-/// One window; `path` is the encoded id of its stream, `due_ms` when the oldest outcomes of the
-/// stream are due, `past` what the window said before and when alerts began.
+/// One window; `path` is the encoded id of its stream, `due_ms` is when the oldest outcomes of the
+/// stream are due; `past` has the history of the window and when alerts began.
 pub(super) fn section(
     path: &str,
     (window, due_ms): (&WindowReport, Option<i64>),

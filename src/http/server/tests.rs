@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::io::{Read, Write};
 use tokio::task::spawn_blocking;
 
-/// Asks for a reload; the response.
+/// Requests a reload; returns the response.
 fn reload(to: SocketAddr) -> String {
     let mut stream = std::net::TcpStream::connect(to).expect("it listens");
     let request = b"POST /-/reload HTTP/1.1\r\nhost: localhost\r\nx-requested-by: ann\r\n\
