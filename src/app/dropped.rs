@@ -3,7 +3,7 @@
 /// Parts of state that are named in the log.
 const DROPPED_SHOWN: usize = 5;
 
-/// What restores the data of streams that start empty.
+/// Advice for the log: how to fill streams again that start empty.
 pub const READ_AGAIN: &str = "`trueline run --from earliest` sets the state aside and reads again what the topics still hold";
 
 /// Logs what of a snapshot or checkpoint was dropped: the first parts, and how many there are.

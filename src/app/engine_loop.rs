@@ -49,7 +49,7 @@ pub struct EngineLoop {
     pub topology: Topology,
     /// One per source; none where other processes read the sources.
     pub consumers: Vec<SourceConsumer>,
-    /// Posted events by topic.
+    /// The logs of posted events, by topic.
     pub logs: EventLogs,
     /// The schema registry, if records need one.
     pub registry: Option<Arc<Registry>>,

@@ -17,7 +17,7 @@ pub(super) struct CheckpointRecords {
     pub(super) checkpoint: PartitionCheckpoint,
     /// New pieces of its journal.
     pub(super) pieces: Vec<(JournalChunk, Vec<u8>)>,
-    /// Keys that no checkpoint needs any more.
+    /// Keys that no checkpoint needs.
     pub(super) drops: Vec<String>,
 }
 

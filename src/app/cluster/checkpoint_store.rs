@@ -262,7 +262,7 @@ impl CheckpointStore {
         self.send(changed);
     }
 
-    /// A shard as it is now; `None` if nothing has changed since it was last written.
+    /// A shard as it is now; `None` if there is nothing to write. Counts deltas that were cut.
     fn outgoing(&mut self, shard: &mut LocalShard, verdicts: &[VerdictState]) -> Option<Outgoing> {
         let cursor = self.cursors.get_mut(&shard.at)?;
         let cut = shard.take_cut();

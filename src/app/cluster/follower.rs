@@ -158,7 +158,7 @@ impl Follower {
         self.rival.as_ref()
     }
 
-    /// The client that knows how long topics are, if there is a link.
+    /// The client that can ask how long topics are; `None` without a link.
     pub(super) fn link(&self) -> Option<&dyn FollowState> {
         self.link.as_ref().map(|link| link.follower.as_ref())
     }

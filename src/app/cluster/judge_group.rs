@@ -199,7 +199,7 @@ impl JudgeGroup {
         Ok((Consumer::new(&options, brokers)?, link))
     }
 
-    /// The client that knows how long topics are, if there is one.
+    /// The client that can ask how long topics are, if there is one.
     pub(super) fn link(&self) -> Option<&dyn FollowState> {
         self.link.as_deref()
     }

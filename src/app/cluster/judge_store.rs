@@ -65,7 +65,7 @@ struct Answer {
     took: Duration,
 }
 
-/// How many failures end the one-by-one writing of a failed batch: each takes a full wait.
+/// After this many failures, writing a failed batch one by one ends: each takes a full wait.
 const TRIED_IN_VAIN: usize = 2;
 
 impl Answer {

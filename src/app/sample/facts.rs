@@ -124,7 +124,7 @@ pub struct SourceFacts {
     pub times_ms: Option<(i64, i64)>,
     /// For each prediction, how long after its event time it arrived, in ms.
     pub delays_ms: Vec<i64>,
-    /// Predictions that do not count because an earlier one has the same id and other contents.
+    /// Predictions that do not count because an earlier one has the same id and other scores.
     pub conflicts: u64,
     /// The combinations of model, version and segment.
     pub streams: BTreeSet<(String, String, String)>,

@@ -320,8 +320,8 @@ impl Consumer {
         });
     }
 
-    /// Restarts a partition at an offset. It is assigned anew, because librdkafka does not seek in
-    /// a partition that it has given up.
+    /// Restarts a partition at an offset, by assigning it again: librdkafka does not seek in a
+    /// partition that it has given up.
     fn restart_at<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
         if let Offset::Offset(at) = offset {
             self.next.set(p, at);

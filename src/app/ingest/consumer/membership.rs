@@ -178,7 +178,7 @@ impl SourceReader {
         );
     }
 
-    /// All partitions are lost until the group assigns some again.
+    /// Notes that all partitions are lost, until the group assigns some again.
     pub(super) fn lose(&mut self) {
         self.lost_since.get_or_insert_with(Instant::now);
     }
