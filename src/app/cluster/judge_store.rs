@@ -40,6 +40,8 @@ struct Cursor {
     /// The revision of the task that was written.
     revision: Option<u64>,
     at_ms: Option<i64>,
+    /// How often writing a checkpoint has failed since the last one that was written.
+    failures: u32,
 }
 
 impl Cursor {
@@ -60,13 +62,16 @@ struct Answer {
     /// Checkpoints that were written.
     written: Vec<Outgoing>,
     bytes: u64,
+    /// Partitions whose checkpoints were tried and not written.
+    failed: Vec<i32>,
     /// Why the others were not written.
     result: Result<(), String>,
     took: Duration,
 }
 
-/// After this many failures, writing a failed batch one by one ends: each takes a full wait.
-const TRIED_IN_VAIN: usize = 2;
+/// After this many failures, writing a failed batch one by one ends: each takes a full wait. The next
+/// batch begins with the checkpoints that have failed least, so every one is tried.
+const FAILURES_MAX: usize = 2;
 
 impl Answer {
     /// Writes a batch. If that fails, writes one checkpoint after the other: a partition that no
@@ -81,6 +86,7 @@ impl Answer {
         let mut answer = Answer {
             written: Vec::new(),
             bytes: 0,
+            failed: Vec::new(),
             result: Ok(()),
             took: Duration::ZERO,
         };
@@ -88,7 +94,6 @@ impl Answer {
             Ok(sent) => (answer.bytes, answer.written) = (sent.bytes, batch),
             Err(why) if batch.len() == 1 => answer.result = Err(why),
             Err(_) => {
-                let mut in_vain = 0;
                 for one in batch {
                     match write(std::slice::from_ref(&one)) {
                         Ok(sent) => {
@@ -97,8 +102,8 @@ impl Answer {
                         }
                         Err(why) => {
                             answer.result = Err(why);
-                            in_vain += 1;
-                            if in_vain >= TRIED_IN_VAIN {
+                            answer.failed.push(one.records.state_partition);
+                            if answer.failed.len() >= FAILURES_MAX {
                                 break;
                             }
                         }
@@ -272,7 +277,8 @@ impl JudgeStore {
 
     /// Hands over checkpoints of these revisions. It is an error to do so while
     /// [`is_writing`](JudgeStore::is_writing).
-    pub(super) fn write(&mut self, all: Vec<(i32, u64, PartitionCheckpoint)>) {
+    pub(super) fn write(&mut self, mut all: Vec<(i32, u64, PartitionCheckpoint)>) {
+        all.sort_by_key(|(partition, ..)| self.cursors.get(partition).map_or(0, |c| c.failures));
         let mut sent = Vec::new();
         for (state_partition, revision, checkpoint) in all {
             let prefix = self.prefix(state_partition);
@@ -369,10 +375,16 @@ impl JudgeStore {
             let before = std::mem::replace(&mut cursor.number, records.number);
             cursor.revision = Some(written.revision);
             cursor.at_ms = Some(at_ms);
+            cursor.failures = 0;
             // Notifications from before the last but one checkpoint was begun are superseded.
             self.notified.drop_before(records.state_partition, before);
             if !records.drops.is_empty() {
                 cursor.old.clear();
+            }
+        }
+        for partition in answer.failed {
+            if let Some(cursor) = self.cursors.get_mut(&partition) {
+                cursor.failures = cursor.failures.saturating_add(1);
             }
         }
         Written {

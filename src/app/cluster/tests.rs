@@ -16,9 +16,9 @@ use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use crate::store::checkpoint::KeyedRecord;
 use crate::telemetry::Published;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 mod backlog;
@@ -40,8 +40,8 @@ struct Topic {
     ended: Arc<AtomicBool>,
     /// The topic has a key of an earlier claim of each partition.
     used: Arc<AtomicBool>,
-    /// One more than the number of the partition that no broker serves; 0 if all are served.
-    leaderless: Arc<AtomicI32>,
+    /// Partitions that no broker serves.
+    leaderless: Arc<Mutex<BTreeSet<i32>>>,
     /// Nothing can be deleted.
     keeps: Arc<AtomicBool>,
     deleted: Arc<Mutex<Vec<String>>>,
@@ -123,11 +123,8 @@ impl WriteState for Topic {
         let claims = records.iter().filter(|(_, r)| r.0.ends_with("claim"));
         self.claims.fetch_add(claims.count(), Ordering::Relaxed);
         self.reached()?;
-        let leaderless = self.leaderless.load(Ordering::Relaxed) - 1;
-        if records
-            .iter()
-            .any(|(partition, _)| *partition == leaderless)
-        {
+        let leaderless = self.leaderless.lock();
+        if records.iter().any(|(of, _)| leaderless.contains(of)) {
             return Err(absent());
         }
         let all = records.iter().map(|(_, record)| (*record).clone());

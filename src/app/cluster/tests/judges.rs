@@ -81,7 +81,7 @@ fn a_judge_waits_for_a_broker_that_is_away_twice_in_a_rebalance() {
 #[test]
 fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
     let topic = Topic::default();
-    topic.leaderless.store(1 + 1, Ordering::Relaxed);
+    topic.leaderless.lock().insert(1);
     as_judge(&topic, |handler| {
         let second = Duration::from_secs(1);
         let join = |handler: &mut GroupHandler<'_>| {
@@ -100,14 +100,14 @@ fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
             unserved.leave();
             assert!(!unserved.is_due(false, now), "it has left");
         }
-        topic.leaderless.store(0, Ordering::Relaxed);
+        topic.leaderless.lock().clear();
         join(handler);
         assert_eq!(handler.tasks.len(), 4);
         assert!(handler.member.suspended.is_empty());
         let unserved = &mut handler.member.unserved;
         assert!(!unserved.is_due(true, Instant::now() + 9999 * second));
         // The next failure counts as the first again.
-        topic.leaderless.store(1 + 1, Ordering::Relaxed);
+        topic.leaderless.lock().insert(1);
         join(handler);
         let unserved = &mut handler.member.unserved;
         assert!(unserved.is_due(true, Instant::now() + 60 * second));
@@ -169,24 +169,32 @@ fn a_partition_that_no_broker_serves_holds_back_no_checkpoint_of_the_others() {
     for partition in 0..4 {
         store.take_over(partition, &mut counts).expect("claimed");
     }
-    let batch = || -> Vec<_> {
-        let one = |partition| (partition, 7, PartitionCheckpoint::default());
+    let batch = |revision| -> Vec<_> {
+        let one = |partition| (partition, revision, PartitionCheckpoint::default());
         (0..4).map(one).collect()
     };
-    topic.leaderless.store(1 + 1, Ordering::Relaxed);
-    store.write(batch());
+    topic.leaderless.lock().insert(1);
+    store.write(batch(7));
     let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
     assert!(written.result.is_err() && written.bytes > 0);
     let due = [0, 1, 2, 3].map(|partition| store.is_due(partition, 7));
     assert_eq!((due, counts.written), ([false, true, false, false], 3));
+    // Two that nobody serves do not keep the others back for ever.
+    topic.leaderless.lock().insert(0);
+    for _ in 0..2 {
+        store.write(batch(8));
+        store.wait(Duration::ZERO, &mut counts).expect("an answer");
+    }
+    let due = [0, 1, 2, 3].map(|partition| store.is_due(partition, 8));
+    assert_eq!(due, [true, true, false, false]);
     // If all brokers are away, not every partition waits.
     topic.set_away(true);
-    store.write(batch());
+    store.write(batch(7));
     let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
     assert!(written.result.is_err() && written.bytes == 0);
     topic.set_away(false);
-    topic.leaderless.store(0, Ordering::Relaxed);
-    store.write(batch());
+    topic.leaderless.lock().clear();
+    store.write(batch(7));
     let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
     assert!(written.result.is_ok() && !store.is_due(1, 7));
 }
