@@ -26,8 +26,8 @@
 //!   k = Σᵢ (y − z)²/V = 1 + Σᵢ (y − z)(1 − 2z)/V,   at least 1
 //! ```
 //!
-//! A rare outcome that is ten times as frequent as its scores say has k = 10. In a cell, z is the
-//! mean score.
+//! A rare outcome that is ten times as frequent as its scores say has k = 10. z of a cell in time is
+//! its mean score.
 //!
 //! If late outcomes are like those in time, Bernstein's inequality bounds the probability of such
 //! an x by 2e^(−L), also where late outcomes are few and positives rare (Bernstein 1946; Boucheron,
@@ -57,12 +57,16 @@
 //!
 //! Always: sums are floats added pane by pane, in their order.
 
-use crate::stats::fixed::{ONE, from_fixed};
+use crate::stats::fixed::from_fixed;
 use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use crate::window::LateOutcomes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+mod in_time;
+
+use in_time::{InTime, POWERS};
 
 /// Least L at which late outcomes differ.
 const DIFFERENT: f64 = 12.5;
@@ -78,105 +82,6 @@ const HALVE_AT: f64 = 20_000.0;
 
 /// Stretches of a maturity in which predictions without an outcome are counted.
 const STRETCHES: i64 = 8;
-
-/// Powers of the score in the fit: 1, z, z², z³.
-const POWERS: usize = 4;
-
-/// Least share of Σz²ᵏ that the lower powers leave unexplained, of a power k in the fit.
-const DISTINCT: f64 = 1e-8;
-
-/// Sums over outcomes in time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-struct InTime {
-    /// Σzᵏ.
-    powers: [f64; 2 * POWERS + 1],
-    /// Σ(y − z)zᵏ.
-    residuals: [f64; POWERS],
-}
-
-impl InTime {
-    fn add(&mut self, sums: &Sums) {
-        sums.each_occupied(|_, cell| {
-            let n = cell.n as f64;
-            let z = from_fixed(cell.z.into()) / n;
-            let mut power = 1.0;
-            let residual = from_fixed(i128::from(cell.y) * i128::from(ONE) - i128::from(cell.z));
-            for (k, sum) in self.powers.iter_mut().enumerate() {
-                *sum += n * power;
-                if let Some(sum) = self.residuals.get_mut(k) {
-                    *sum += residual * power;
-                }
-                power *= z;
-            }
-        });
-    }
-
-    fn halve(&mut self) {
-        let sums = self.powers.iter_mut().chain(&mut self.residuals);
-        sums.for_each(|sum| *sum *= 0.5);
-    }
-
-    /// N of the module.
-    fn n(&self) -> f64 {
-        self.powers[0]
-    }
-
-    /// V of the module.
-    fn variance(&self) -> f64 {
-        self.powers[1] - self.powers[2]
-    }
-
-    /// k of the module.
-    fn spread(&self) -> f64 {
-        let more = self.residuals[0] - 2.0 * self.residuals[1];
-        match self.variance() > 0.0 {
-            true => 1.0 + more.max(0.0) / self.variance(),
-            false => 1.0,
-        }
-    }
-
-    /// F of the module for late outcomes whose Σzᵏ are `m`, and its variance qᵀHq.
-    fn fit(&self, m: &[f64; POWERS]) -> (f64, f64) {
-        let q = self.solve(m);
-        let value = q.iter().zip(&self.residuals).map(|(q, r)| q * r).sum();
-        let mut variance = 0.0;
-        for (i, qi) in q.iter().enumerate() {
-            for (j, qj) in q.iter().enumerate() {
-                variance += qi * qj * (self.powers[i + j + 1] - self.powers[i + j + 2]);
-            }
-        }
-        (value, variance.max(0.0))
-    }
-
-    /// q of the module, by Cholesky's G = LDLᵀ. It is 0 for powers that are left out.
-    fn solve(&self, m: &[f64; POWERS]) -> [f64; POWERS] {
-        let (mut l, mut d) = ([[0.0; POWERS]; POWERS], [0.0; POWERS]);
-        let mut q = *m;
-        for i in 0..POWERS {
-            for j in 0..i {
-                let known: f64 = (0..j).map(|k| l[i][k] * l[j][k] * d[k]).sum();
-                l[i][j] = match d[j] > 0.0 {
-                    true => (self.powers[i + j] - known) / d[j],
-                    false => 0.0,
-                };
-                q[i] -= l[i][j] * q[j];
-            }
-            let known: f64 = (0..i).map(|k| l[i][k] * l[i][k] * d[k]).sum();
-            let left = self.powers[2 * i] - known;
-            d[i] = match left > DISTINCT * self.powers[2 * i] {
-                true => left,
-                false => 0.0,
-            };
-        }
-        for i in (0..POWERS).rev() {
-            q[i] = match d[i] > 0.0 {
-                true => q[i] / d[i] - (i + 1..POWERS).map(|k| l[k][i] * q[k]).sum::<f64>(),
-                false => 0.0,
-            };
-        }
-        q
-    }
-}
 
 /// Sums over late outcomes that were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -295,8 +200,8 @@ impl Timeliness {
         }
         let share = |sum: f64, of: f64| if sum < of { sum / of } else { 1.0 };
         let come = share(self.came + 3.0, self.settled);
-        let Difference { x, variance, .. } = self.difference();
-        let differ = x + 3.0 * variance.sqrt() + 3.0;
+        let late = self.difference();
+        let differ = late.x + 3.0 * late.variance.sqrt() + 3.0;
         let most = open as f64 * come * share(differ, self.late.powers[0]);
         most >= tolerance.max(MATTERS) * self.in_time.variance()
     }
@@ -327,14 +232,11 @@ impl Timeliness {
         if n <= 0.0 || self.in_time.n() <= 0.0 {
             return false;
         }
-        let Difference {
-            fitted,
-            x,
-            variance,
-        } = self.difference();
-        let bias = self.shift - self.added / n * fitted;
-        x * x >= least * 2.0 * (variance + x / 3.0)
-            && x > 0.0
+        let late = self.difference();
+        let bias = self.shift - self.added / n * late.fitted;
+        let least = least * 2.0 * (late.variance + late.x / 3.0);
+        late.x > 0.0
+            && late.x * late.x >= least
             && bias.abs() >= tolerance.max(MATTERS) * self.in_time.variance()
     }
 }
@@ -423,39 +325,6 @@ mod tests {
         let explained = explained.count();
         // At most one in 45 by the bound; 14 % without k.
         assert!(explained <= 6, "{explained}");
-    }
-
-    /// The fit of these residuals at late outcomes of these scores.
-    fn fitted(events: &[(f64, f64)], late: &[f64]) -> f64 {
-        let mut in_time = InTime::default();
-        for (z, residual) in events {
-            let powers = in_time.powers.iter_mut().enumerate();
-            powers.for_each(|(k, sum)| *sum += z.powi(k as i32));
-            let residuals = in_time.residuals.iter_mut().enumerate();
-            residuals.for_each(|(k, sum)| *sum += residual * z.powi(k as i32));
-        }
-        let m = [0, 1, 2, 3].map(|k| late.iter().map(|z| z.powi(k)).sum());
-        in_time.fit(&m).0
-    }
-
-    #[test]
-    fn a_fit_is_exact_for_cubics_and_leaves_out_what_the_scores_do_not_tell_apart() {
-        let cubic = |z: f64| 0.1 - 0.4 * z + 0.9 * z * z - 0.5 * z * z * z;
-        let at = |z: f64| (z, cubic(z));
-        let late = [0.07, 0.5, 0.93];
-        let truth: f64 = late.iter().map(|z| cubic(*z)).sum();
-        let many: Vec<_> = (0..100).map(|i| at(f64::from(i) / 100.0)).collect();
-        assert!((fitted(&many, &late) - truth).abs() < 1e-9);
-        // Rare outcomes.
-        let rare = |z: f64| (z / 1000.0, cubic(z));
-        let few: Vec<_> = (0..100).map(|i| rare(f64::from(i) / 100.0)).collect();
-        assert!((fitted(&few, &late.map(|z| z / 1000.0)) - truth).abs() < 1e-6);
-        // A line through two scores, and a mean of one.
-        let two = fitted(&[(0.2, 0.1), (0.8, -0.1), (0.8, -0.1)], &[0.2, 0.5]);
-        assert!((two - 0.1).abs() < 1e-9, "{two}");
-        let one = fitted(&[(0.3, 0.25), (0.3, -0.05)], &[0.3, 0.3]);
-        assert!((one - 0.2).abs() < 1e-9, "{one}");
-        assert_eq!(fitted(&[], &[0.3]), 0.0);
     }
 
     #[test]

@@ -35,8 +35,8 @@
 //! n ≈ 3.2·√(2 Σ_cells v̄²)/τ²        v̄ the mean V of a cell
 //! ```
 //!
-//! with 80 % probability if the model is calibrated (within 10 % of simulations at m from 16 to 256;
-//! whole decisions of default windows follow in 65 to 80 %, and a small error takes more events),
+//! with 80 % probability if the model is calibrated (within 10 % of simulations at m from 16 to
+//! 256; whole decisions of default windows follow in 65 to 80 %, a small error takes more events),
 //! and for the ratio at (z₀.₉₅ + z₀.₉)²/ln²(1+ρ) rare outcomes. If the sample already has more
 //! events and is undecided, the error is near τ, and the number follows from the distance of the
 //! estimate from τ. If outcomes vary φ times as much as independent ones, it takes φ times as many.

@@ -199,8 +199,8 @@ fn outcomes_that_are_late_whatever_they_are_hold_nothing() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A model that is wrong alarms, though a fifth of its outcomes never comes, or the late ones are of
-/// high scores: the alarm waits a maturity at most, and nothing holds the detector for long.
+/// A model that is wrong alarms, though a fifth of its outcomes never comes, or late ones have high
+/// scores: the alarm waits a maturity at most, and nothing holds the detector for long.
 #[test]
 fn a_model_that_is_wrong_alarms_under_a_right_maturity() {
     let sets = data_sets(12);
