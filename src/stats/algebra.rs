@@ -1,10 +1,10 @@
-//! The algebra of sums: what every kind of sums promises, so that panes, partitions and processes
-//! can be added up in any order.
+//! The algebra of sums: the laws that every kind of sums obeys, so that panes, partitions and
+//! processes can be added up in any order.
 //!
-//! Two rungs, each with its laws. [`Merge`] is a commutative monoid: sums of disjoint sets of
-//! events add up to the sums of their union. [`Retract`] adds the inverse: events that were merged
-//! can be taken out again. Equality is equality of all integers, not closeness, because every sum
-//! here is a sum of integers; statistics in floating point begin above them.
+//! There are two traits, each with its laws. [`Merge`] is a commutative monoid: sums of disjoint
+//! sets of events add up to the sums of their union. [`Retract`] adds the inverse: events that were
+//! merged can be taken out again. Equality is equality of all integers, not closeness, because
+//! every sum here is a sum of integers; statistics in floating point begin above them.
 //!
 //! | sums | [`Merge`] | [`Retract`] |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! fail with [`Overflow`], count events as refused, or discard a list permanently (as distinct
 //! scores beyond [`DISTINCT_MAX`](super::sums::DISTINCT_MAX)).
 
-/// A sum left the range of its integer, or what is taken out was never in it.
+/// A sum left the range of its integer, or events were to be taken out that it never held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
 
@@ -34,15 +34,15 @@ pub trait Merge: Sized {
     /// The sums of no events, of the same shape.
     fn empty(&self) -> Self;
 
-    /// Adds the sums of other events. After an error the sums are unusable. Sums that count what
-    /// they cannot add as refused never fail.
+    /// Adds the sums of other events. After an error the sums are unusable. Sums that count events
+    /// as refused where they cannot add them never fail.
     fn merge(&mut self, other: &Self) -> Result<(), Overflow>;
 }
 
 /// Sums with subtraction: `(a + b) − b = a`.
 pub trait Retract: Merge {
-    /// Takes out sums that were merged before; fails where it sees that they were not, and the sums
-    /// are then unusable.
+    /// Takes out sums that were merged before. Fails if they evidently were not; these sums are
+    /// then unusable.
     fn retract(&mut self, other: &Self) -> Result<(), Overflow>;
 }
 

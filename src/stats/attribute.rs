@@ -1,4 +1,4 @@
-//! What an event has beside its scores and its outcome.
+//! The attribute of an event: a weight, a cluster, or none.
 
 use super::clusters::Bucket;
 use super::weight::Weight;
@@ -9,14 +9,14 @@ pub enum Attribute {
     /// All events count equally and are independent.
     #[default]
     None,
-    /// How much it counts.
+    /// How much the event counts.
     Weight(Weight),
     /// The cluster whose events depend on each other.
     Cluster(Bucket),
 }
 
 impl Attribute {
-    /// The weight, if it is one.
+    /// The weight, if the attribute is one.
     pub fn weight(self) -> Option<Weight> {
         match self {
             Attribute::Weight(weight) => Some(weight),

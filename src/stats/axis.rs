@@ -31,8 +31,8 @@ pub enum Axis {
     },
 }
 
-/// An axis with its finest level, and the constants of the cell function; and which kind of sums
-/// its cells hold, so that sums of two kinds never meet.
+/// An axis with its finest level and the constants of the cell function. It also states which kind
+/// of sums its cells hold, so that sums of two kinds are never merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     axis: Axis,
@@ -71,7 +71,8 @@ impl Grid {
         }
     }
 
-    /// The same cells for weighted events: sums over it are [`super::weighted`] ones.
+    /// This grid for weighted events, which have no clusters: their sums are [`super::weighted`]
+    /// ones.
     pub fn weighted(self) -> Grid {
         Grid {
             weighted: true,
@@ -86,8 +87,8 @@ impl Grid {
         self.weighted
     }
 
-    /// The same cells for clustered events, which have no weights: sums over it are kept by cluster
-    /// too ([`super::clusters`]).
+    /// This grid for clustered events, which have no weights: their sums are also kept by cluster
+    /// ([`super::clusters`]).
     pub fn clustered(self) -> Grid {
         Grid {
             clustered: true,
@@ -135,8 +136,9 @@ impl Grid {
         (t as u32).min(self.cells - 1)
     }
 
-    /// The finest cell of each score, to the same results as [`Grid::cell_of`] but as vector code
-    /// on a linear axis: the score is rounded there to an integer, and down where that was up.
+    /// Writes the finest cell of each score to `cells`, equal to [`Grid::cell_of`]. A linear axis
+    /// uses vector code: it rounds the scaled score to the nearest integer, and subtracts 1 where
+    /// that was up.
     #[inline]
     pub(crate) fn cells_of(&self, scores: impl Iterator<Item = f64>, cells: &mut [u32]) {
         // The low bits of a double of this size are an integer.
@@ -157,7 +159,8 @@ impl Grid {
         }
     }
 
-    /// Scores between which cell `index` of `level` (at most the grid's) lies.
+    /// The lower and upper edge of cell `index` of `level`, which is at most the grid's; scores in
+    /// [0, 1].
     pub fn edges(&self, level: u32, index: u32) -> (f64, f64) {
         let m = f64::from(1u32 << level);
         match self.axis {

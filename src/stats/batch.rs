@@ -13,39 +13,40 @@
 //! Sums are accessible only through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so
 //! buffered events cannot be forgotten.
 //!
-//! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before
-//! anything is touched.
+//! Always: at most [`EVENTS_MAX`] events, buffered ones included; more are refused before anything
+//! changes.
 
 use super::algebra::Overflow;
 use super::axis::Grid;
 use super::fixed::Scored;
 use super::sums::{EVENTS_MAX, Sums};
 
-/// Events that wait at most: 1 KiB a view and open pane. A thousand streams took a twentieth longer
-/// with 64, for misses in the cells, and with 256, for misses in the lists.
+/// Most buffered events: 1 KiB a view and open pane. A thousand streams took a twentieth longer
+/// with 64, because of misses in the cells, and with 256, because of misses in the lists.
 const WAITING_MAX: u64 = 128;
 
-/// Rows for which there is room at first.
+/// Rows that are allocated at first.
 const FIRST: usize = 8;
 
-/// See the module.
+/// The sums of all views of a stream, with a buffer of events that are not yet added to them.
 #[derive(Debug, Clone)]
 pub struct BatchedSums {
-    /// Rows of one entry for each view: those that wait, and room for more.
+    /// Buffered rows of one entry for each view, and room for more.
     rows: Vec<Scored>,
-    /// Entries that wait.
+    /// Number of buffered entries.
     used: usize,
-    /// For each view; at least one, all of the same number of events.
+    /// Sums of each view: at least one view, all with the same number of events.
     sums: Vec<Sums>,
 }
 
 impl BatchedSums {
-    /// No events; at least one view.
+    /// Sums without events for `views` views, at least one.
     pub fn new(grid: Grid, views: usize) -> BatchedSums {
         BatchedSums::of(vec![Sums::new(grid); views.max(1)])
     }
 
-    /// Goes on from the sums of each view, unless no such number of events can have them.
+    /// Continues from the sums of each view. Fails if their numbers of events differ, or if so many
+    /// events cannot have these sums.
     pub fn from_sums(mut sums: Vec<Sums>) -> Result<BatchedSums, Overflow> {
         let n = sums.first().ok_or(Overflow)?.n();
         if sums.iter().all(|s| s.n() == n && s.is_bounded()) {
@@ -64,7 +65,7 @@ impl BatchedSums {
         }
     }
 
-    /// Adds one event, which has one entry for each view; one without entries changes nothing.
+    /// Adds one event, with one entry for each view; an event without entries changes nothing.
     #[inline]
     pub fn observe(&mut self, event: &[Scored]) -> Result<(), Overflow> {
         debug_assert!(event.is_empty() || event.len() == self.sums.len());
@@ -77,7 +78,7 @@ impl BatchedSums {
         Ok(())
     }
 
-    /// [`BatchedSums::observe`] where there is one view.
+    /// [`BatchedSums::observe`] for a single view.
     #[inline]
     pub fn observe_one(&mut self, event: Scored) -> Result<(), Overflow> {
         debug_assert_eq!(1, self.sums.len());
@@ -89,13 +90,13 @@ impl BatchedSums {
         Ok(())
     }
 
-    /// Number of events.
+    /// Number of events, buffered ones included.
     pub fn n(&self) -> u64 {
         let views = self.sums.len().max(1);
         self.sums.first().map_or(0, Sums::n) + (self.used / views) as u64
     }
 
-    /// The sums of all events, for each view.
+    /// Adds the buffered events to the sums; returns the sums of each view.
     pub fn flush(&mut self) -> &[Sums] {
         let (views, waiting) = (self.sums.len(), &self.rows[..self.used]);
         if let [sums] = &mut self.sums[..] {
@@ -113,7 +114,7 @@ impl BatchedSums {
         &self.sums
     }
 
-    /// The sums of all events, for each view, for good.
+    /// Adds the buffered events, drops the buffer and returns the sums of each view.
     pub fn into_sums(mut self) -> Vec<Sums> {
         self.flush();
         self.sums
@@ -139,7 +140,7 @@ impl BatchedSums {
         self.observe(event)
     }
 
-    /// Entries that may wait beside these sums.
+    /// Most entries that may be buffered, given how many events the sums hold.
     fn most(&self) -> usize {
         let rows = WAITING_MAX.min(EVENTS_MAX - self.sums[0].n());
         rows as usize * self.sums.len()

@@ -1,5 +1,5 @@
-//! A bound on the p-value of weighted events of few outcomes, or whose few largest weights have
-//! most of the variance.
+//! A bound on the p-value of weighted events that have few outcomes, or whose few largest weights
+//! carry most of the variance.
 //!
 //! No formula holds for such sums, and weighted events cannot be drawn. Given scores and weights,
 //! the sum S of w·f(z)·U, U = y − z, still has independent terms of mean 0. Its variance v is the
@@ -12,15 +12,16 @@
 //! P(S ≥ s) ≤ exp(−(v/b²)·h(sb/v))        h(x) = (1 + x)·ln(1 + x) − x
 //! ```
 //!
-//! f is 1, and the mean score of the event's cell less the mean of scores by variance: a shift and
-//! a slope. Both signs of both make four bounds. The p-value is four times the smallest
-//! (Bonferroni), so the level is at most α. It is far below α in fact: only gross errors are found.
+//! There are two f: 1 (a shift), and the mean score of the event's cell minus the mean of all
+//! scores weighted by variance (a slope). With both signs they make four bounds. The p-value is
+//! four times the smallest (Bonferroni), so the level is at most α. In fact it is far below α: only
+//! gross errors are found.
 //!
-//! A cell says of its largest step up that it is at most Σw(1−z), and down at most Σwz; both are at
-//! most its largest weight, which is at most (Σw^k)^(1/k).
+//! In a cell, a step up is at most Σw(1−z), and a step down is at most Σwz. Both are at most the
+//! largest weight of the cell, which is at most (Σw^k)^(1/k).
 //!
-//! Of vectors ([`of_vectors`]) it is the smallest p-value of a coordinate times their number:
-//! classes of `full`, each against the rest, and ranks of `top_k`.
+//! For vectors ([`of_vectors`]) the p-value is the smallest of all coordinates times their number.
+//! Coordinates are the classes of `full`, each against the rest, or the ranks of `top_k`.
 
 use super::levels::Level;
 use super::multiclass::level::VectorLevel;
@@ -33,14 +34,14 @@ struct Cell {
     u: f64,
     /// Σw²V.
     v: f64,
-    /// At least each wz.
+    /// An upper bound on wz of each event.
     down: f64,
-    /// At least each w(1−z).
+    /// An upper bound on w(1−z) of each event.
     up: f64,
 }
 
-/// The p-value for the events of these cells, in [0, 1]; `None` without variance. S counts times
-/// `share`, 1/√φ where outcomes vary φ times as independent ones.
+/// The bound on the p-value of the events of these cells, in [0, 1]; `None` without variance. S is
+/// multiplied by `share`: 1/√φ if outcomes have φ times the variance of independent ones.
 pub(super) fn p_value(finest: &Level, share: f64) -> Option<f64> {
     let cells = finest.squares().map(|(c, moments)| {
         let largest = moments.w2.sqrt();
@@ -55,7 +56,7 @@ pub(super) fn p_value(finest: &Level, share: f64) -> Option<f64> {
     of_cells(&cells.collect::<Vec<Cell>>())
 }
 
-/// The same for vectors.
+/// The bound on the p-value of the vectors of these cells, in [0, 1]; `None` without variance.
 pub(super) fn of_vectors(finest: &VectorLevel) -> Option<f64> {
     let coordinates = finest.cells.first()?.z.len();
     let of = |i: usize| {
@@ -93,7 +94,7 @@ fn of_cells(cells: &[Cell]) -> Option<f64> {
     Some((4.0 * least).min(1.0))
 }
 
-/// Bennett's bound.
+/// Bennett's bound on P(S ≥ s), for a sum of variance `v` whose terms are at most `b`.
 fn tail(s: f64, v: f64, b: f64) -> f64 {
     let x = s * b / v;
     (-(v / (b * b)) * ((1.0 + x) * x.ln_1p() - x)).exp()
@@ -149,7 +150,7 @@ mod tests {
             assert!(e.bounded && e.reject, "{seed}: {:?}", e.combined);
             assert_eq!(e.combined.decisive, Some(Part::Smooth));
             assert_eq!(e.tolerance.conclusion, Conclusion::Miscalibrated);
-            // No other test has a law.
+            // No other test has a p-value.
             assert_eq!((e.tcal.tested(), e.cox.unwrap().p_value), (None, None));
             assert_eq!(e.spiegelhalter.and_then(|s| s.p_value), None);
         }
@@ -201,8 +202,8 @@ mod tests {
         assert_eq!((e.deciding_p_value(), e.detectable_ece_l2), (None, None));
     }
 
-    /// Vectors of three classes with log-normal weights, Dirichlet(½, ½, ½), whose classes happen
-    /// as these say, or as they say of the class before.
+    /// Vectors of three classes with log-normal weights, Dirichlet(½, ½, ½). Class i happens with
+    /// the probability of class i + `turned` modulo 3.
     fn vectors((seed, n, sigma): (u64, usize, f64), turned: usize) -> (Vectors, Vec<f64>) {
         let mut rng = Rng::new(seed);
         let (mut all, mut weights) = (Vectors::new(3), Vec::new());
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_steps_one_way_only_is_bounded_by_these_steps() {
-        // Ten did not happen where one was expected of weight 10: no step down is above 1.
+        // Σwy is 0 where Σwz = 10 was expected; no step down is above 1.
         let cell = |z, u, v, down, up| Cell { z, u, v, down, up };
         let p = of_cells(&[cell(0.01, -10.0, 9.9, 1.0, 9.0)]).unwrap();
         assert!((p - 4.0 * tail(10.0, 9.9, 1.0)).abs() < 1e-12, "{p}");

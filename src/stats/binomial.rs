@@ -1,8 +1,8 @@
 //! The binomial law: its probabilities without cancellation, for counts up to 10⁹ and beyond.
 //!
 //! log n! − log k! − log (n−k)! loses as many digits as log n! has before the point; Loader's form
-//! subtracts the large parts by hand (Stirling's error and the deviance), so a probability keeps
-//! about fourteen digits at any n. Source: Loader, *Fast and accurate computation of binomial
+//! subtracts the large parts analytically (Stirling's error and the deviance), so a probability
+//! keeps about fourteen digits at any n. Source: Loader, *Fast and accurate computation of binomial
 //! probabilities* (2000). About 50 ns a probability.
 
 use std::f64::consts::PI;
@@ -62,8 +62,8 @@ fn deviance(x: f64, m: f64) -> f64 {
     x * (x / m).ln() + m - x
 }
 
-/// The probabilities of k = first, first + 1, …: all those above `least` times the mode's. The
-/// mode's is worked out, the others follow by ratios.
+/// The probabilities of k = first, first + 1, … that are at least `least` times that of the mode;
+/// returns `first` and the list. Only the mode's is computed directly; the others follow by ratios.
 pub fn bulk(n: u64, p: f64, least: f64) -> (u64, Vec<f64>) {
     let mode = (((n + 1) as f64 * p) as u64).min(n);
     let top = probability(mode, n, p);
@@ -134,12 +134,12 @@ pub fn two_sided(k: u64, n: u64, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// P(K ≤ k), k at most the mean (or the mode) for the sum to be short.
+/// P(K ≤ k). The sum is short if k is at most the mean (or the mode).
 fn lower_tail(k: u64, n: u64, p: f64) -> f64 {
     upper_tail(n - k, n, 1.0 - p)
 }
 
-/// P(K ≥ k), k at least the mean for the sum to be short; 0 for k > n.
+/// P(K ≥ k); 0 for k > n. The sum is short if k is at least the mean.
 pub(super) fn upper_tail(k: u64, n: u64, p: f64) -> f64 {
     if k > n || p <= 0.0 {
         return f64::from(u8::from(k == 0));

@@ -60,7 +60,7 @@ impl Cell {
         self.v2 = self.v2.wrapping_add(o.v2);
     }
 
-    /// Whether this many events can have these sums, each at most 1 an event.
+    /// Whether the sums are possible for this number of events: each is at most 1 an event.
     pub(crate) fn is_bounded(&self) -> bool {
         let most = u128::from(self.n) << 32;
         let parts = [self.z, self.yz, self.z2, self.v2];

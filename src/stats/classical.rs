@@ -17,7 +17,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InTheLarge {
-    /// (1/n) ΣU; positive: the model says too little.
+    /// (1/n) ΣU, in [−1, 1]; positive: scores are too low.
     pub mean_residual: f64,
     /// ΣU/√ΣV; `None` when every score is 0 or 1.
     pub z: Option<f64>,
@@ -37,7 +37,7 @@ pub fn in_the_large(t: &Totals) -> InTheLarge {
 
 /// Brier score and Murphy's decomposition (J. Appl. Meteor. 12, 1973) at the level of the diagram.
 ///
-/// score = reliability − resolution + uncertainty, but for the spread of scores within cells.
+/// score = reliability − resolution + uncertainty, up to the spread of scores within cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Brier {
@@ -144,12 +144,12 @@ pub struct Mce {
     pub n: u64,
 }
 
-/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly
-/// noise.
+/// Fewest events of a cell that counts for the maximum: a rate from fewer than ten outcomes is
+/// mostly noise.
 pub const MCE_COUNT_MIN: f64 = 10.0;
 
-/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones
-/// where they are weighted.
+/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events (effective events
+/// if they are weighted); `None` if no cell has so many.
 pub fn mce(level: &Level) -> Option<Mce> {
     let effective = |c: &LevelCell, w: WeightMoments| c.n * (c.n / w.w2);
     let fit = (level.squares()).filter(|(c, w)| effective(c, *w) >= MCE_COUNT_MIN);

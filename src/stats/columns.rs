@@ -9,7 +9,7 @@
 use super::cell::{Cell, EVENTS_MAX};
 use super::sums::Sums;
 
-/// Cells that are turned into floats, or added to their neighbours, together.
+/// Number of cells that are converted to floats together.
 const BLOCK: usize = 32;
 
 /// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of
@@ -44,7 +44,7 @@ pub struct LevelCell {
 }
 
 impl LevelCell {
-    /// The cell of integer sums of however many events.
+    /// The cell of integer sums of any number of events.
     fn of_many(index: u64, c: &Cell) -> LevelCell {
         const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
         let [y, z, yz, z2] = [c.y, c.z, c.yz, c.z2].map(i128::from);
@@ -100,7 +100,7 @@ macro_rules! columns {
                 $(self.$name.push(cell.$name);)*
             }
 
-            /// Adds a cell to the last one where the index is the same, else appends it. Answers
+            /// Adds a cell to the last one if the index is the same, else appends it. Returns
             /// whether it was appended.
             pub(super) fn add(&mut self, cell: LevelCell) -> bool {
                 if self.index.last() != Some(&cell.index) {
@@ -114,7 +114,7 @@ macro_rules! columns {
             }
 
             /// The cell at a position.
-            // Without checks that could fail: what is not used of the cell is not loaded then.
+            // No check here can fail, so that fields of the cell that are not used are not loaded.
             #[inline(always)]
             fn at(&self, i: usize) -> Option<LevelCell> {
                 let index = *self.index.get(i)?;
@@ -122,7 +122,7 @@ macro_rules! columns {
                 Some(LevelCell { index, $($name,)* })
             }
 
-            /// The cells of half as many, where all are occupied.
+            /// The cells of the next coarser level, where all cells are occupied.
             fn pairs(&self) -> Columns {
                 Columns {
                     index: (0..self.index.len() as u64 / 2).collect(),
@@ -151,9 +151,9 @@ fn pairs(column: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// The sums of the children in two columns: with more, addresses would not stay in registers.
-/// `first` has the position of each parent's first child, and of the end.
-// Without a branch: which cells are occupied cannot be foreseen.
+/// For each parent, the sums of its children in two columns (with more columns, addresses would not
+/// stay in registers). `first` has the position of each parent's first child, and of the end.
+// Branchless, because which cells are occupied is not predictable.
 fn sums([a, b]: [&[f64]; 2], first: &[u32]) -> [Vec<f64>; 2] {
     let b = &b[..a.len()];
     let mut sums = [(); 2].map(|()| vec![0.0; first.len() - 1]);
@@ -179,7 +179,7 @@ pub(super) fn total(column: &[f64]) -> f64 {
     sums.iter().chain(rest).sum()
 }
 
-/// Partial sums of a long one.
+/// Number of partial sums of a long sum.
 pub(super) const LANES: usize = 8;
 
 /// The cells of a level, ascending.
@@ -225,7 +225,8 @@ impl Columns {
         self.index.is_empty()
     }
 
-    /// The cells of half as many: each has one child or two, which are neighbours.
+    /// The cells of the next coarser level: each has one child or two, which are neighbours.
+    /// `cells` is the number of cells of this level, occupied or not.
     pub(super) fn parents(&self, cells: u64) -> Columns {
         if self.index.len() as u64 == cells {
             return self.pairs();
@@ -258,7 +259,7 @@ impl Columns {
         let (mut index, mut first) = (vec![0; self.len()], vec![0; self.len() + 1]);
         let (mut len, mut before) = (0, u64::MAX);
         for (position, &cell) in (0..).zip(&self.index) {
-            // What a second child writes is written over by the next.
+            // The next parent overwrites the entry of a second child.
             (index[len], first[len]) = (cell / 2, position);
             len += usize::from(cell / 2 != before);
             before = cell / 2;
@@ -269,7 +270,7 @@ impl Columns {
         (index, first)
     }
 
-    /// Those of integer sums.
+    /// The occupied cells of integer sums.
     pub(super) fn from_sums(sums: &Sums) -> Columns {
         if let Some(list) = sums.listed() {
             let mut columns = Columns::with_capacity(list.len());
@@ -300,7 +301,7 @@ impl Columns {
         columns
     }
 
-    /// Appends cells of integer sums, a block at most.
+    /// Appends cells of integer sums, at most [`BLOCK`].
     fn extend_block<'a>(&mut self, some: impl Iterator<Item = (u64, &'a Cell)>) {
         let (mut index, mut cells) = ([0; BLOCK], [Cell::default(); BLOCK]);
         let mut len = 0;
@@ -312,8 +313,8 @@ impl Columns {
     }
 
     /// Appends a block of cells of integer sums. Differences are taken in integers, before anything
-    /// is rounded to a float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way
-    /// to them.
+    /// is rounded to a float; with fewer than 2³¹ events they fit an i64, even if intermediate
+    /// results wrap.
     fn extend<C>(
         &mut self,
         index: impl IntoIterator<Item = u64>,

@@ -24,8 +24,8 @@
 //! The smooth part weighs 1.75 times the others: label noise, the commonest fault that no other
 //! part sees, gains three points of power by it. The fine part weighs 1.5 times: with equal weights
 //! the decision loses up to a point of power to the paper's procedure on that paper's alternatives
-//! (T-Cal (10), n = 5000, 40 to 60 periods); so it gains two to four. One bump and four bumps lose
-//! one point.
+//! (T-Cal (10), n = 5000, 40 to 60 periods); with this weight it gains two to four. One bump and
+//! four bumps lose one point.
 //!
 //! The 2-cell level of T-Cal is left out, because the smooth and the cumulative part find the same
 //! errors. The values part is included if a window holds at most [`super::sums::DISTINCT_MAX`]
@@ -37,10 +37,10 @@
 //! the finest level that is kept by cluster: sums by cluster and finest cell would be the events
 //! themselves. The values part is left out.
 //!
-//! Always: the p-value is in (0, 1), except 0 below 10⁻³⁰⁸ and where the outcomes are impossible
-//! under the scores, as far as the values part or a whole cell shows it: a score of 0 that happens,
-//! beside other scores of its cell, counts as they do. Same input, same bits. Levels and power are
-//! measured in `tests/stats`.
+//! Always: the p-value is in (0, 1). It is 0 only below 10⁻³⁰⁸, or where the values part or a whole
+//! cell shows that the outcomes are impossible under the scores. (If an event of score 0 happens
+//! beside other scores of its cell, it counts as they do.) Same input, same bits. Levels and power
+//! are measured in `tests/stats`.
 
 use super::clusters::ClusterTests;
 use super::conditional::Null;
@@ -120,8 +120,8 @@ pub struct Combined {
     pub parts: Vec<PartResult>,
     /// The part with the smallest p-value, where the combination rejects.
     pub decisive: Option<Part>,
-    /// Outcomes were drawn this often from the scores, because formulas do not hold for so few
-    /// positives or negatives; `None` where formulas served.
+    /// How often outcomes were drawn from the scores, because formulas do not hold for so few
+    /// positives or negatives; `None` where formulas hold.
     pub replicates: Option<u32>,
 }
 
@@ -141,10 +141,11 @@ const COARSE: usize = 1;
 /// Position of the first fine level.
 const FINE: usize = 5;
 
-/// The combination at level α. `levels` is the number of levels of the null; `fine` whether the
-/// fine levels vote; the others are p-values of parts that could be computed. Of clustered events
-/// each part has the larger p-value of that for independent outcomes and that of the sign flips;
-/// there is none where there are too few clusters for these.
+/// The combination at level α. `levels` is the number of levels of the null; `fine` says whether
+/// the fine levels take part (of clustered events they always do); `others` are the parts that are
+/// not T-Cal. For clustered events each T-Cal part has the larger of two p-values, that for
+/// independent outcomes and that of the sign flips. With `Some(None)`, too few clusters for flips,
+/// no T-Cal part takes part.
 pub(crate) fn combined(
     null: &Null,
     levels: usize,
@@ -176,7 +177,7 @@ pub(crate) fn combined(
     parts.extend_from_slice(others);
     let weighted: Vec<(f64, f64)> = parts.iter().map(|p| (p.p_value, p.part.weight())).collect();
     let p_value = match weighted[..] {
-        // A bound stays one.
+        // Bennett's bound is not combined: it remains a bound.
         [(bound, _)] if null.is_silent() => bound,
         _ => cauchy(&weighted),
     };

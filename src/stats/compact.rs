@@ -18,17 +18,17 @@
 //!
 //! Always: no cell holds more than [`SPILL`] + [`BATCH_MAX`] events; compact and full sums together
 //! are those of the events one by one, to the last bit. V is z(1−z) rounded, and so is z − z²: they
-//! would differ where z(1−z) lies in the middle of two units, z² ≡ 2³¹ mod 2³², which no integer's
-//! square is.
+//! could differ only where z(1−z) lies in the middle of two units, z² ≡ 2³¹ mod 2³², and no square
+//! of an integer does.
 
 use super::axis::Grid;
 use super::cell::Cell;
 use super::fixed::{ONE, Scored};
 
-/// Events of a cell at which it goes over to the full sums.
+/// Number of events of a cell from which it is moved to the full sums.
 const SPILL: u64 = 1 << 15;
 
-/// Events that are added between two looks at their cells.
+/// Events that are added between two checks for cells to move.
 const BATCH_MAX: usize = 256;
 
 const COUNT_BIT: u32 = 48;
@@ -58,7 +58,7 @@ impl CompactCell {
         }
     }
 
-    /// The words of a cell of fewer than [`SPILL`] events.
+    /// The words of a cell of fewer than [`SPILL`] events; `None` if it has more or does not fit.
     fn from_cell(c: &Cell) -> Option<CompactCell> {
         let counted = |n: u64, sum: u64| n << COUNT_BIT | sum;
         let fits = c.n < SPILL && c.y <= c.n && c.z <= SUM && c.yz <= SUM;
@@ -82,7 +82,7 @@ impl CompactCell {
     }
 }
 
-/// All cells of a grid. See the module.
+/// All cells of a grid, 32 bytes each.
 #[derive(Debug, Clone)]
 pub(super) struct CompactCells(Box<[CompactCell]>);
 
@@ -92,7 +92,8 @@ impl CompactCells {
         CompactCells(vec![CompactCell::default(); grid.cells() as usize].into())
     }
 
-    /// Takes over a cell that had no events here; false where it holds too many.
+    /// Sets a cell that has no events here; returns false, without a change, if `cell` holds too
+    /// many.
     pub fn take(&mut self, index: u32, cell: &Cell) -> bool {
         match CompactCell::from_cell(cell) {
             Some(words) => self.0[index as usize] = words,

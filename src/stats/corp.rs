@@ -31,10 +31,10 @@ use super::rng::Rng;
 /// Most cells of a curve: 5 kB.
 pub const CELLS_MAX: usize = 128;
 
-/// Redrawn sets of outcomes. With the observed one they are 400: 10 lie in each tail.
+/// Number of redrawn sets of outcomes. With the observed one they are 400: 10 lie in each tail.
 pub const DRAWS: usize = 399;
 
-/// Share of the band outside on each side.
+/// Share of the sets outside the band on each side.
 pub const TAIL: f64 = 0.025;
 
 /// Variance of a count from which it is drawn by its Cornish–Fisher expansion.
@@ -123,7 +123,7 @@ pub fn band(cells: &[CurveCell]) -> Vec<Band> {
     cells.iter().zip(&mut rates).map(range).collect()
 }
 
-/// What the curve is fitted to.
+/// The points to which the curve is fitted, one for each cell.
 pub(super) fn points(cells: &[CurveCell]) -> Vec<Point> {
     let point = |c: &CurveCell| Point {
         z: c.z,
@@ -133,7 +133,7 @@ pub(super) fn points(cells: &[CurveCell]) -> Vec<Point> {
     cells.iter().map(point).collect()
 }
 
-/// Positives of a cell whose scores are true.
+/// Draws the positives of a cell whose scores are true.
 fn draw(cell: &CurveCell, rng: &mut Rng) -> f64 {
     let CurveCell {
         n,

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! **The combination** finds it by its smooth part ([`super::smooth`]), which then has the
-//! noncentral χ² law with λ = k²·ΣV; it has to reach its share of α, w = 1.75 of all weights. k is
-//! where the upper tail of that law is 0.8 there, by Sankaran's approximation (1963). The other
-//! parts add some power, and errors that no score test sees need more.
+//! noncentral χ² law with λ = k²·ΣV; it has to be significant at its share of α, w = 1.75 of the
+//! sum of weights. k is the change for which this has the probability 0.8, by Sankaran's
+//! approximation (1963) of that law. The other parts add some power, and errors that no score test
+//! sees need more.
 //!
 //! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s
 //! the null standard deviation of T_d at that level, γ its skewness, and V_c = ΣV, N_c of its cells
@@ -28,7 +29,7 @@
 //! By either number, outcomes at odds that have changed up or down until the ℓ2-ECE is d were found
 //! in 0.81 to 0.98 of 100 to 300 sets (standard errors .01 to .03): scores from beta(.4, 30) and
 //! beta(8, ½), n = 5000, uniform ones, n = 2000, and logit z ~ N(−4, 2.5²), n = 20,000. A shift of
-//! all probabilities has a smaller ℓ2-ECE where it is as plain.
+//! all probabilities that is found as often has a smaller ℓ2-ECE.
 //!
 //! Where few outcomes are expected, or so few that they are drawn, the power is less than these
 //! laws say, and an evaluation has no such number.
@@ -55,8 +56,8 @@ fn of_odds(finest: &Level) -> f64 {
 }
 
 /// Smallest detectable ℓ2-ECE of the combination of `parts`, the smooth one among them, at `alpha`,
-/// for the scores of the finest cells, which the form is made of; `None` where the answer would
-/// exceed 1 or no direction sees a change of odds.
+/// for the scores of the finest cells, of which the form is made; `None` where it would exceed 1 or
+/// no direction sees a change of odds.
 pub(crate) fn detectable_by_combination(
     (form, finest): (&Quadratic, &Level),
     alpha: f64,
@@ -70,8 +71,8 @@ pub(crate) fn detectable_by_combination(
 }
 
 /// λ at which a noncentral χ² variable exceeds the 1 − `alpha` quantile of the central one with
-/// probability 0.8. The last answers are kept, one for each number of degrees: thousands of windows
-/// ask the same.
+/// probability 0.8. The last result is kept for each number of degrees, because thousands of
+/// windows need the same.
 fn noncentrality(degrees: u32, alpha: f64) -> f64 {
     thread_local! {
         /// α and λ.
@@ -113,7 +114,7 @@ fn upper_tail(x: f64, d: f64, lambda: f64) -> f64 {
 }
 
 /// Smallest detectable ℓ2-ECE of T-Cal at `alpha` over `scales` levels, the first the coarsest, the
-/// last the finest; `None` where the null has no variance or the answer would exceed 1.
+/// last the finest; `None` where the null has no variance or the size would exceed 1.
 pub(crate) fn detectable_by_tcal(levels: &[Level], alpha: f64, scales: u32) -> Option<f64> {
     let (level, finest) = (levels.first()?, levels.last()?);
     let n = total(&level.occupied.n);

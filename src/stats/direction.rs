@@ -72,8 +72,8 @@ impl Direction {
         }
     }
 
-    /// The same, but no local error where the whole is shown to be `off`: then the sum of outcome
-    /// minus score says which way.
+    /// Replaces a local error if the ratio of observed to expected outcomes is shown to be `off`:
+    /// then `residuals`, the sum of outcome minus score, says which way.
     pub(crate) fn or_of_the_whole(self, off: bool, residuals: f64) -> Direction {
         match self {
             Direction::Local if off && residuals > 0.0 => Direction::TooLow,
@@ -86,7 +86,7 @@ impl Direction {
 /// A statistic below this is chance (two-sided 5 %).
 const SIGNIFICANT: f64 = 1.96;
 
-/// A trend below this is no chance.
+/// A trend below this is not chance.
 const INVERTED: f64 = -3.29;
 
 /// Share of the fitted error on one side of the diagonal from which the scores are too low or too
@@ -98,7 +98,7 @@ const EXPLAINED_MIN: f64 = 0.25;
 
 /// The direction of a rejected sample. `level` is the interval's, `estimate_squared` its T.
 pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared: f64) -> Direction {
-    // Weighted events say less than their sum.
+    // Weighted events carry less information than their sum of weights.
     if trend(level) * (t.n / t.w2).sqrt() < INVERTED {
         return Direction::Inverted;
     }
@@ -164,7 +164,7 @@ fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
     sum / n
 }
 
-/// The trend of the outcomes over the scores, standard normal without one.
+/// The test statistic of a trend of outcomes over scores, standard normal without a trend.
 fn trend(level: &Level) -> f64 {
     let (mut n, mut y, mut z, mut yz, mut zz) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for c in level.occupied.iter() {

@@ -1,9 +1,9 @@
 //! Discrete scores: tests per distinct score, one by one and summed up.
 //!
-//! A model that gives few scores (histogram binning, rules, trees) is judged value by value: under
-//! the null the positives among N events of score z are Binomial(N, z) exactly, whatever the other
-//! scores are. T-Cal loses there, because its cells hold one value or none and its bound is for
-//! densities. Source: Lee et al. (2022), Appendix 8.2.4. The two-sided p-value sums the
+//! A model with few distinct scores (histogram binning, rules, trees) is judged value by value:
+//! under the null the positives among N events of score z are Binomial(N, z) exactly, whatever the
+//! other scores are. T-Cal loses there, because its cells hold one value or none and its bound is
+//! for densities. Source: Lee et al. (2022), Appendix 8.2.4. The two-sided p-value sums the
 //! probabilities of all counts that are no likelier than the one seen (with 10⁻⁷ relative slack for
 //! ties), as R's `binom.test` and SciPy's `binomtest` do; the values share the error by Bonferroni.
 //!
@@ -61,14 +61,14 @@ pub struct DiscreteTest {
     pub sum_p_value: f64,
 }
 
-/// Least variance of the positives of a value at which χ² stands for the law of the sum.
+/// Least variance of the positives of each value at which χ² approximates the law of the sum.
 pub const VARIANCE_MIN: f64 = 30.0;
 
-/// Draws of the counts, where they are drawn.
+/// Number of draws of the counts, where they are drawn.
 const REPLICATES: usize = 999;
 
 /// The test on a window. A window keeps distinct scores only while they are few: beyond that there
-/// is nothing to test and the answer is `None`, also with [`DiscreteMode::On`].
+/// is nothing to test and the result is `None`, also with [`DiscreteMode::On`].
 pub fn discrete_of_sums(
     sums: &Sums,
     mode: DiscreteMode,
@@ -129,7 +129,7 @@ impl Value {
         self.n as f64 * self.z * (1.0 - self.z)
     }
 
-    /// U²/V with y positives.
+    /// The part of X² of a residual `u`: u²/V.
     fn part(&self, u: f64) -> f64 {
         u * u / self.variance()
     }

@@ -10,12 +10,13 @@
 //!
 //! with P positives and N negatives; of weighted events a pair counts w_i·w_j, and P and N are Σw.
 //! Its standard error is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988, equation
-//! (2) with one curve): the variance over the positives of the share of negatives below each, by P,
-//! plus the same of the negatives, by N. It takes events as independent. The interval is symmetric
-//! in log-odds, where the standard error is error/(AUC(1 − AUC)), so it stays within [0, 1]; its
-//! quantile is Student's, with one degree fewer than the rarer outcome has events. If all pairs are
-//! ordered, the error is 0 and says nothing. Pairs that share no event are independent, there are
-//! m = min(P, N) of them, and that all m are ordered has the probability AUCᵐ: AUC ≥ (α/2)^(1/m).
+//! (2) with one curve): the variance over the positives of the share of negatives below each,
+//! divided by P, plus the variance over the negatives of the share of positives above each, divided
+//! by N. It takes events as independent. The interval is symmetric in log-odds, where the standard
+//! error is error/(AUC(1 − AUC)), so it stays within [0, 1]; its quantile is Student's, with one
+//! degree fewer than the rarer outcome has events. If all pairs are ordered, the error is 0 and
+//! says nothing. Pairs that share no event are independent, there are m = min(P, N) of them, and
+//! that all m are ordered has the probability AUCᵐ: AUC ≥ (α/2)^(1/m).
 //!
 //! From cells, the order of events within a cell is unknown. Pairs of a cell count one half, and
 //! `unresolved` says by how much the AUC of the scores themselves may differ: by half the share of
@@ -49,7 +50,7 @@ pub struct Discrimination {
     pub commoner: f64,
 }
 
-/// An area under the ROC curve, in [0, 1]; ½ is had by chance.
+/// An area under the ROC curve, in [0, 1]; ½ is chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Auc {
@@ -60,8 +61,8 @@ pub struct Auc {
     pub standard_error: Option<f64>,
     /// Its interval at 95 %, in [0, 1]; `None` as above, and if all pairs are tied.
     pub interval: Option<(f64, f64)>,
-    /// The most by which the AUC of the scores differs, where cells hide the order within; 0 of
-    /// scores.
+    /// The most by which the AUC of the raw scores differs, because cells hide the order within; 0
+    /// from raw scores.
     pub unresolved: f64,
 }
 
@@ -138,7 +139,7 @@ fn auc(
     })
 }
 
-/// The interval of the module at 95 %, where the rarer outcome has `rarer` events.
+/// The interval at 95 %, symmetric in log-odds; the rarer outcome has `rarer` events.
 fn interval(auc: f64, error: f64, rarer: f64) -> Option<(f64, f64)> {
     let ordered = TAIL.powf(1.0 / rarer);
     if auc >= 1.0 || auc <= 0.0 {
@@ -262,8 +263,8 @@ mod tests {
         assert_eq!(auc.interval, Some((0.025_f64.sqrt(), 1.0)));
     }
 
-    /// Samples of a law of scores, with outcomes as these say: how often the interval at 95 %
-    /// misses the area `truth`.
+    /// Draws samples whose scores have the law `law` and are true. Returns how often the interval
+    /// at 95 % misses the area `truth`.
     fn misses(n: usize, truth: f64, law: impl Fn(&mut Rng) -> f64) -> f64 {
         let sets = 1000;
         let missed = (0..sets).filter(|seed| {
@@ -280,8 +281,8 @@ mod tests {
         missed.count() as f64 / sets as f64
     }
 
-    /// Of uniform scores the area is 5/6. Scores within .01 of 0 or 1 have one of .99670 (mean of
-    /// 2.4 million events), of 400 events 29.6 % of plain intervals miss it.
+    /// For uniform scores the area is 5/6. For scores within .01 of 0 or 1 it is .99670 (mean of
+    /// 2.4 million events), which 29.6 % of plain intervals miss with 400 events.
     #[test]
     fn intervals_hold_near_one_too() {
         let uniform = misses(200, 5.0 / 6.0, Rng::uniform);

@@ -22,7 +22,7 @@ pub struct ScoreCount {
     pub y: u64,
 }
 
-/// Counts by score, ascending; `None` once there were too many. See the module.
+/// Counts by score, ascending; `None` permanently once there were more than [`DISTINCT_MAX`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distinct(Option<Vec<ScoreCount>>);
 
@@ -39,7 +39,7 @@ impl Distinct {
         self.0.as_deref()
     }
 
-    /// From stored counts, strictly ascending by score; `None` for a set that had been given up.
+    /// From stored counts, strictly ascending by score; `None` for a list that had been discarded.
     pub fn from_counts(counts: Option<Vec<ScoreCount>>) -> Distinct {
         Distinct(counts.filter(|c| c.len() <= DISTINCT_MAX))
     }
@@ -62,7 +62,7 @@ impl Distinct {
         Ok(())
     }
 
-    /// Takes out `other`, merged before; what was given up stays so.
+    /// Takes out `other`, merged before; a discarded list stays discarded.
     pub(super) fn retract(&mut self, other: &Distinct) -> Result<(), Overflow> {
         let (Some(counts), Some(gone)) = (&mut self.0, &other.0) else {
             return Ok(());

@@ -4,7 +4,7 @@ use super::estimator;
 use super::levels::Level;
 use super::null::Moments;
 
-/// See the module.
+/// The unbiased estimate of the squared error at one level, and its spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
@@ -14,8 +14,8 @@ pub struct Estimate {
     pub sigma1_squared: f64,
     /// Moments of T under the null given the scores.
     pub null: Moments,
-    /// (1/n) Σ_{N≥2} ΣV/(N−1): what T is too large by where whole cells vary twice as much as
-    /// independent outcomes.
+    /// (1/n) Σ_{N≥2} ΣV/(N−1): by how much T is too large if the outcomes of whole cells vary twice
+    /// as much as independent ones.
     pub excess: f64,
 }
 
@@ -48,9 +48,9 @@ impl Estimate {
 
     /// The estimate with a σ̂₁² that is no smaller where cells have few outcomes.
     ///
-    /// A cell without an outcome has a variance C of almost 0 just where e² is largest, so that
-    /// Σ e²C is too small if scores are too high and a thin tail has much of the error. C is taken
-    /// to be at least its unbiased estimate, and p(1−p) with
+    /// A cell without a positive has a variance C of almost 0 just where e² is largest, so that Σ
+    /// e²C is too small if scores are too high and a thin tail has much of the error. C is taken to
+    /// be at least its unbiased estimate, and p(1−p) with
     ///
     /// ```text
     /// p = (Σy + 2z̄)/(N + 2)
@@ -103,7 +103,7 @@ impl Estimate {
 /// Events at the mean score that are added to a cell.
 const ADDED: f64 = 2.0;
 
-/// A cell of effectively `n` events, of scores or of vectors.
+/// The spread of a cell of scores or of vectors, of effectively `n` events.
 pub(crate) struct Spread {
     /// N, or (Σw)²/Σw².
     pub n: f64,
@@ -117,12 +117,12 @@ pub(crate) struct Spread {
     pub smoothed: f64,
 }
 
-/// (Σy + 2z̄)/(N + 2).
+/// The rate of a cell with two events more at the mean score: (Σy + 2z̄)/(N + 2).
 pub(crate) fn smoothed(n: f64, happened: f64, z: f64) -> f64 {
     (happened + ADDED * z) / (n + ADDED)
 }
 
-/// What guarding adds to 4Σ‖e‖²Σw²C.
+/// What [`Estimate::guarded`] adds to 4Σ‖e‖²Σw²C.
 pub(crate) fn shortfall(cells: impl Iterator<Item = Spread>) -> f64 {
     let more = |c: Spread| {
         let unbiased = c.plug_in * c.n / (c.n - 1.0).max(1.0);

@@ -24,7 +24,7 @@ pub(super) fn off_diagonal(sum: f64, squares: f64, n: f64) -> f64 {
 }
 
 /// Σx², raised to its lower bound (Σx)²/N. Divides only where Σx² is not clearly above the bound: a
-/// division costs as much as the rest of what is done with a cell.
+/// division costs as much as all other work on a cell.
 #[inline]
 pub(super) fn raised(squares: f64, square: f64, n: f64) -> f64 {
     if clearly_above(squares, square, n) {
@@ -50,8 +50,8 @@ pub(super) fn pairs_u(cell: &LevelCell) -> f64 {
 /// Plug-in estimator of the squared ℓ2-ECE: T_b = (1/n) Σ (ΣU)²/N.
 ///
 /// Never negative; biased upwards under every law, by about (1/n) Σ mean(V) over the occupied
-/// cells, also where the model is calibrated. Speaks from n = 1; 0 without events. Edges as the
-/// level cut them. \[T-Cal, Lee et al. 2022, (5)\]
+/// cells, also where the model is calibrated. Defined from n = 1; 0 without events. The cells are
+/// those of the level. \[T-Cal, Lee et al. 2022, (5)\]
 ///
 /// Two events with scores 0.25, both negative, in one cell: ΣU = −0.5, T_b = 0.25/2/2 = 1/16.
 pub fn plug_in(level: &Level) -> f64 {
@@ -67,7 +67,7 @@ pub fn plug_in(level: &Level) -> f64 {
 /// Debiased plug-in estimator: T_d = (1/n) Σ [(ΣU)² − ΣU²]/N.
 ///
 /// Negative values mean less error than chance alone would show and are kept. Mean 0 under the null
-/// given the scores; off the null it is low by the factor 1 − 1/N a cell. Cells of one event say
+/// given the scores; off the null it is low by the factor 1 − 1/N a cell. Cells of one event add
 /// nothing; 0 when there are no others. \[T-Cal (6)\]
 ///
 /// Two events with scores 0.25, both negative: (0.25 − 0.125)/2/2 = 1/32.
@@ -101,7 +101,7 @@ pub fn unbiased(level: &Level) -> f64 {
 }
 
 /// ℓ1-ECE: (1/n) Σ |ΣU|. Never negative, biased upwards (by about √(2mV/πn) when calibrated); 0
-/// without events. What papers report over 15 equal cells.
+/// without events. Papers report it over 15 equal cells.
 pub fn ece_l1(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;

@@ -1,12 +1,11 @@
 //! The evaluation: everything that is said about one sample, in one value.
 //!
 //! [`evaluate`] reads the integer sums of a window, [`evaluate_scores`] raw scores in double
-//! precision; both fill the same [`Evaluation`], so that the daemon, the offline verb and the
-//! checks against published values report the same things. They differ only where cells that are
-//! not dyadic can be had offline (15 for the ℓ1-ECE, any number for the interval) and in the finest
-//! level.
+//! precision; both fill the same [`Evaluation`], so that the daemon, the offline command and the
+//! checks against published values report the same things. They differ only in the finest level,
+//! and in cells that need not be dyadic offline (15 for the ℓ1-ECE, any number for the interval).
 //!
-//! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate
+//! Undefined quantities are `None`, never NaN. Every number comes with its n; the error estimate
 //! with its interval, its null spread per level and the smallest error that could have been
 //! detected.
 //!
@@ -66,7 +65,7 @@ const ECE_CELLS: u64 = 15;
 const OFFLINE_LEVEL: u32 = 12;
 
 /// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a
-/// double tells scores apart.
+/// double distinguishes scores.
 pub fn paper_scales(n: u64) -> u32 {
     if n < 3 { 1 } else { scales(n as f64).min(52) }
 }
@@ -86,7 +85,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let information = levels.finest().information();
     let repeated = sums.repeats().measure(sums.n(), information);
     let discrete = match sums.clusters() {
-        // It takes outcomes as independent.
+        // This test takes outcomes as independent.
         Some(_) => None,
         None => discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
     };
@@ -189,8 +188,8 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
 }
 
 /// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
-/// without events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for
-/// equal weights runs by the exact moments instead, and [`WITHHELD`] lists what is left out.
+/// without events. See [`super::weighted`]. Tests that redraw outcomes or rest on a theorem for
+/// equal weights use the exact moments instead; [`WITHHELD`] lists what is left out.
 pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evaluation> {
     if sample.is_empty() {
         return None;
@@ -247,7 +246,7 @@ fn carry(sampling: &Sampling, z: f64) -> f64 {
 }
 
 impl Sample<'_> {
-    /// Judges raw scores, whose level of so many cells `cut` makes.
+    /// Judges raw scores; `cut` makes their level with a given number of cells.
     fn judge_offline(self, o: &Options, cut: impl FnOnce(u64) -> Level) -> Evaluation {
         let cells = 1 << o.reliability_level.clamp(1, reliability::LEVEL_MAX);
         let m = cells as f64;
@@ -302,7 +301,7 @@ impl Sample<'_> {
             (self.interval(o, &tests, (&joined, dispersion)), &*joined)
         };
         let (reject, p_value) = self.decision(o, &tests);
-        // The fine part, which would see a finer error, is then left out.
+        // If scores repeat suspiciously, the fine part, which would find finer errors, is left out.
         let suspicious = self.repeated.is_some_and(|r| r.is_suspicious());
         let compared = Compared {
             n: effective,
@@ -398,7 +397,7 @@ impl Sample<'_> {
             return independent(dispersion);
         };
         let mut of = clustered.interval(self.interval, n, o, zero);
-        // Pairs of one score are no part of T there, and so not what its events err together.
+        // T has no pairs of events of one score there, and so misses what these err together.
         if self.by_score {
             of.upper = of.upper.max(independent(1.0).upper);
         }

@@ -29,11 +29,11 @@ static TABLE: [u64; 1 << TABLE_BITS] = table();
 /// Least number whose exponential is taken.
 const LEAST: f64 = -700.0;
 
-/// What brings the integer nearest to a number into its last bits.
+/// Adding this puts the integer nearest to a number into its last bits.
 const SHIFT: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// eˣ for x up to 700. Below −700 it is e⁻⁷⁰⁰ = 10⁻³⁰⁴, of −∞ and of no number too; it is an error
-/// to call this with others.
+/// eˣ for x up to 700. Below −700, and for −∞ and NaN, it is e⁻⁷⁰⁰ = 10⁻³⁰⁴; it is an error to call
+/// this with others.
 #[inline]
 pub fn exp(x: f64) -> f64 {
     let mut one = [x];

@@ -59,8 +59,8 @@ impl Score {
     }
 }
 
-/// A score and its outcome in eight bytes, as they wait to be added up: the score's bits, whose
-/// sign is never used, with the outcome in its place.
+/// A score and its outcome in eight bytes, as they are buffered: the bits of the score, with the
+/// outcome in place of the sign, which is never used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scored(u64);
 
@@ -100,9 +100,9 @@ pub(crate) const SHIFTED_ZERO: i64 = SHIFT.to_bits() as i64;
 
 /// [`to_fixed`] plus [`SHIFTED_ZERO`], which a sum of many can take out at once.
 ///
-/// By adding 1.5·2²⁰: a double of that size has no bits left below the unit, so the addition
-/// rounds, and the integer stands in the low bits of the sum. `f64::round` is a call into the C
-/// library on processors without an instruction for it.
+/// It adds 1.5·2²⁰: a double of that size has no bits left below the unit, so the addition rounds,
+/// and the integer stands in the low bits of the sum. `f64::round` is a call into the C library on
+/// processors without an instruction for it.
 #[inline]
 pub(crate) fn to_shifted(x: f64) -> i64 {
     (x + SHIFT).to_bits() as i64
@@ -111,14 +111,14 @@ pub(crate) fn to_shifted(x: f64) -> i64 {
 /// A fixed-point sum as a float.
 #[inline]
 pub fn from_fixed(x: i128) -> f64 {
-    // The processor converts 64 bits, and rounds as the call does that 128 bits take.
+    // The processor converts 64 bits itself, and rounds like the library call that 128 bits need.
     match i64::try_from(x) {
         Ok(x) => x as f64 / ONE_F,
         Err(_) => from_wide(x),
     }
 }
 
-/// The same of any sum. Not inline: it would be called before it is known to be needed.
+/// [`from_fixed`] for any sum. Not inline, else it would be called before it is known to be needed.
 #[cold]
 #[inline(never)]
 fn from_wide(x: i128) -> f64 {

@@ -31,8 +31,9 @@
 //! enough of the rarer outcome. If fewer than [`EXACT_BELOW`] of it are expected (ΣV), or fewer
 //! than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead. Clopper–Pearson
 //! intervals of the cells' event rates, jointly of the confidence asked for, bound the error of
-//! each cell. A sum of unequal coins varies less than a binomial count of the same mean (Hoeffding
-//! 1956), so they cover. Their resolution is both halves of the axis, unless cells are asked for.
+//! each cell. A sum of unequal Bernoulli variables varies less than a binomial count of the same
+//! mean (Hoeffding 1956), so they cover. Their resolution is both halves of the axis, unless cells
+//! are asked for.
 //!
 //! Where outcomes are many and few cells hold them, as those of a model of a few grades or one with
 //! a frequent fallback, the resolution is that of the normal ends. If more than [`FEW_CELLS`] cells
@@ -47,7 +48,8 @@
 //! Where normal ends do not serve, as beside clusters or in 8 cells or fewer, the smallest cells,
 //! which have at most [`OTHERS_MAX`] of ΣV together, are one cell, and `cells` counts the cells
 //! left. Alone, a cell of one event would add about 1/n to the squared upper end. With more than 8
-//! cells then left, or only one beside others that say nothing, it is both halves again.
+//! cells then left, or only one beside others that say nothing, the resolution is both halves
+//! again.
 //!
 //! The interval covers the error of the binned scores at its `cells`, not a finer one. It does not
 //! see an error that changes its sign within a cell.
@@ -62,7 +64,7 @@ use super::reliability::clopper_pearson;
 use super::tcal::TCalOptions;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// When 0 joins the interval.
+/// When the interval contains 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -138,7 +140,8 @@ pub struct SquaredEnds {
     pub contains_zero: bool,
 }
 
-/// Algorithm 1 on the squared scale. `zero_within_reach` is the null's answer.
+/// Algorithm 1 on the squared scale. `zero_within_reach` says whether the null keeps 0 in the
+/// interval.
 pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -> SquaredEnds {
     let t = e.t.max(0.0);
     let (one_sided, two_sided) = (
@@ -146,8 +149,8 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
         normal_quantile(1.0 - alpha / 2.0),
     );
     let h = (e.sigma1_squared.max(0.0) / n).sqrt();
-    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null
-    // to say.
+    // The middle branch is open at 0: T could be this small by chance, but the null decides about 0
+    // itself.
     let (lower, open) = if t / 2.0 <= t - two_sided * h {
         (t - two_sided * h, false)
     } else if t - one_sided * h < t / 2.0 {
@@ -169,7 +172,8 @@ pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Int
     interval_with(level, n, confidence, reach, Some(e.null_p_value()), 1.0)
 }
 
-/// The p-value of T at a level that nests in `leaves`, where that is drawn or its formula holds.
+/// The p-value of T at a level that nests in `leaves`; `None` if it is not drawn and its formula
+/// does not hold.
 pub(crate) fn zero_p_value(
     level: &Level,
     leaves: &Level,
@@ -185,9 +189,9 @@ pub(crate) fn zero_p_value(
     Null::of(Vec::new(), &asked).zero_p_value(&e)
 }
 
-/// The interval with the p-value of T under the null; without one 0 stays in the interval. φ, the
-/// dispersion, widens it: its variance by φ, and its lower end is that of T without what dispersion
-/// adds to it at most.
+/// The interval, given the p-value of T under the null; without one 0 stays in the interval. The
+/// dispersion φ multiplies the variance. The lower end is that of T minus the most that dispersion
+/// adds to it.
 pub(crate) fn interval_with(
     level: &Level,
     n: f64,
@@ -262,8 +266,8 @@ pub(crate) fn normal(
     }
 }
 
-/// Whether normal ends do not serve at a level. Of weighted events ΣV is (Σw²V)²/Σw⁴V, and cells
-/// share that of the coins of their effective number.
+/// Whether normal ends do not serve at a level. Of weighted events ΣV is (Σw²V)²/Σw⁴V over all
+/// cells, and in one cell ΣV of its effective number of events.
 pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     let (mut v, mut squares) = (0.0, 0.0);
     for (c, moments) in level.squares() {
@@ -275,20 +279,21 @@ pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     !has_outcomes(level) || v * v < CELLS_MIN * squares
 }
 
-/// Whether a level has outcomes enough for normal ends: if these do not serve, it is for want of
-/// cells.
+/// Whether a level has enough outcomes for normal ends: if these do not serve then, cells are too
+/// few.
 pub(crate) fn has_outcomes(level: &Level) -> bool {
     level.information() >= EXACT_BELOW
 }
 
-/// What exact ends are asked for.
+/// What the exact ends depend on.
 pub(crate) struct Exact<'a> {
     pub confidence: f64,
     /// φ events that vary together count as one.
     pub dispersion: f64,
-    /// ω of weighted events, 1 of others: their rate varies so many times as that of coins.
+    /// ω ≥ 1: the variance of the rate of weighted events as a multiple of that of as many
+    /// effective events of one weight; 1 without weights.
     pub weighting: f64,
-    /// Whether there are no clusters, so that normal ends may be part of it.
+    /// Whether there are no clusters, so that some cells may have normal ends.
     pub independent: bool,
     /// Both halves of the axis, where the resolution may be another one.
     pub halves: Option<&'a Level>,
@@ -345,12 +350,13 @@ impl<'a> Exact<'a> {
         self.reported(level, n, ends)
     }
 
-    /// What each of so many parts may miss.
+    /// The probability with which each of `parts` parts may miss.
     fn share(&self, parts: usize) -> f64 {
         (1.0 - self.confidence) / parts.max(1) as f64
     }
 
-    /// Σ N·b² of the lower and of the upper ends of cells, of so many parts.
+    /// Σ N·b² over cells, for their lower and for their upper ends b; each cell is one of `parts`
+    /// parts.
     fn ends(&self, level: &Level, parts: usize) -> (f64, f64) {
         let tail = 0.5 * self.share(parts);
         let (mut least, mut most) = (0.0, 0.0);

@@ -11,9 +11,9 @@
 //! P(max Z > t) = P(Z₁ > t) + Σ_b ∫ f_b(x) P(N > (t − ρx)/s) dx
 //! ```
 //!
-//! The second line adds what crosses t at each step instead of taking what stays from one, so small
-//! probabilities keep their digits. Integrals are Gauss–Legendre sums on [−7, t]; of the 10⁻¹²
-//! below −7 hardly any ever crosses t.
+//! The second line adds what crosses t at each step, instead of subtracting what stays below from
+//! 1, so small probabilities keep their digits. Integrals are Gauss–Legendre sums on [−7, t]; of
+//! the 10⁻¹² below −7 hardly any ever crosses t.
 //!
 //! A level whose correlation with the last level that stays exceeds 0.999 is one statistic with it
 //! and is merged: the kernel would be narrower than the nodes are apart. Rare-event scores on a
@@ -22,8 +22,8 @@
 //! Always: the result lies between the smallest p-value and B times it, and is the same for the
 //! same input. Cost: nodes × neighbours × levels exponentials, and an eighth of them where few
 //! nodes are enough ([`Wide`]): about 6 µs at 12 levels of continuous scores and twenty times that
-//! where all correlations are near 1. Nodes are worked out once per process, and the exponentials
-//! are short ones of our own. The recursion is the classical one for first passage of a Gaussian
+//! where all correlations are near 1. Nodes are computed once per process, and the exponentials are
+//! short series of our own. The recursion is the classical one for first passage of a Gaussian
 //! Markov sequence.
 
 use super::exp::exp;
@@ -87,7 +87,7 @@ fn crossing(t: f64, correlations: &[f64]) -> f64 {
             *slope = short_exp(-0.5 * *far * *far);
         }
         for ((mass, far), slope) in f[near..].iter().zip(&*far).zip(&*slope) {
-            // P(N > d) ≤ ½·exp(−d²/2) for d ≥ 0; the survival function is dear.
+            // P(N > d) ≤ ½·exp(−d²/2) for d ≥ 0; the survival function is expensive.
             if *far < 0.0 || mass * slope > SLIGHT * out {
                 out += mass * normal_survival(*far);
             }
@@ -159,15 +159,17 @@ struct Wide<'a> {
 /// Rows u and u′, columns v and v′.
 type Tile = [[f64; 2]; 2];
 
-/// Nodes above 0, in pairs; and tiles of such pairs.
+/// Number of pairs of nodes above 0, and of tiles of such pairs.
 const PAIRS: usize = SIZES[0] / 4;
 const TILES: usize = PAIRS * (PAIRS + 1) / 2;
 
-/// Greatest t at which a wide kernel, which does not end at [`REACH`], changes no digit by that.
+/// Greatest t for a wide kernel: up to it, no digit changes because the kernel does not end at
+/// [`REACH`].
 const WIDE_T: f64 = 4.0;
 
 impl Wide<'_> {
-    /// Those of a kernel at these nodes, or `None` where there are too many.
+    /// The products of these nodes; `None` where there are too many nodes, or t is above
+    /// [`WIDE_T`].
     fn of(nodes: &[f64], t: f64, half: f64) -> Option<Wide<'_>> {
         if nodes.len() != SIZES[0] || t > WIDE_T {
             return None;

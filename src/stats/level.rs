@@ -21,7 +21,7 @@ pub(super) fn ascending(sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
     events
 }
 
-/// The same of weighted events.
+/// Weighted events in ascending order of scores, likewise.
 pub(super) fn ascending_weighted(sample: &[WeightedEvent]) -> Vec<WeightedEvent> {
     let mut events = sample.to_vec();
     events.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -53,7 +53,7 @@ impl LevelCell {
         }
     }
 
-    /// The cell of weighted integer sums, with what more there is to know of it.
+    /// The cell of weighted integer sums, with its further sums.
     pub(super) fn of_weighted(index: u32, c: &WeightedCell) -> (LevelCell, WeightMoments) {
         // Differences wrap on the way and end in range.
         let u = (u128::from(c.wy) << 32).wrapping_sub(c.wz) as i128;
@@ -88,15 +88,15 @@ impl LevelCell {
 /// Events below which a cell is [joined](Level::joined) with others for the ends of intervals. One
 /// event says nothing of the error at its score. In six samples of 10,000 to 100,000 events whose
 /// errors lie at sparse scores, the upper end of the 90 % interval missed the binned error in 16 to
-/// 81 % of 100 to 200 sets without, and in 0 to 3 % with five.
+/// 81 % of 100 to 200 sets without joining, and in 0 to 3 % with five.
 const JOINED_BELOW: f64 = 5.0;
 
-/// Where the groups of cells begin that [`Level::joined`] adds up.
+/// The first positions of the groups of cells that [`Level::joined`] adds up.
 fn begins(sizes: &[f64], index: &[u64]) -> Vec<usize> {
     struct Group {
         first: usize,
         n: f64,
-        /// Of small cells.
+        /// Whether its cells are small.
         small: bool,
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -118,7 +118,8 @@ fn begins(sizes: &[f64], index: &[u64]) -> Vec<usize> {
             begins.push(group.first);
             continue;
         }
-        // What a row leaves over goes to its group before, else to the nearest large cell.
+        // The rest of a row of small cells goes to the group before in this row, else to the
+        // nearest large cell.
         let nearer = |next: &&Group| before.is_none_or(|b| !b.small && gap(next) < gap(group));
         joins_next = groups.get(at + 1).is_some_and(|next| nearer(&next));
         if joins_next || before.is_none() {
@@ -128,7 +129,7 @@ fn begins(sizes: &[f64], index: &[u64]) -> Vec<usize> {
     begins
 }
 
-/// What more there is to know of a cell of weighted events.
+/// Further sums of a cell of weighted events.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WeightMoments {
     /// Σw².
@@ -151,7 +152,8 @@ pub struct Level {
     pub cells: u64,
     /// Occupied cells, ascending by index.
     pub occupied: Columns,
-    /// One for each of them where events are weighted; empty where they are not, or all by 1.
+    /// One entry for each occupied cell if events are weighted; empty if not, or if all weights are
+    /// 1.
     pub weights: Vec<WeightMoments>,
 }
 
@@ -162,8 +164,7 @@ impl Level {
         Level::of_ascending(&ascending(sample), m)
     }
 
-    /// The same of raw weighted events. With all weights 1 it is [`Level::from_scores`], to the
-    /// bit.
+    /// [`Level::from_scores`] for raw weighted events; with all weights 1 the same, to the bit.
     pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
         Level::of_ascending_weighted(&ascending_weighted(sample), m)
     }
@@ -294,7 +295,7 @@ impl Level {
         cells.map(|(n, v)| v * (v / n)).sum()
     }
 
-    /// As many outcomes of equal weight as ΣwU rests on, (Σw²V)²/Σw⁴V: ΣV without weights.
+    /// The number of outcomes of equal weight on which ΣwU rests, (Σw²V)²/Σw⁴V: ΣV without weights.
     pub(super) fn information(&self) -> f64 {
         let v = total(&self.occupied.v);
         if !self.is_weighted() {
@@ -340,10 +341,9 @@ impl Level {
         }
     }
 
-    /// The level with cells of fewer than [`JOINED_BELOW`] events joined with neighbours: such
-    /// cells in a row with each other until they have as many, and where a row has too few with the
-    /// nearest cell beside it. Of weighted events (Σw)²/Σw² counts. By scores alone, so that
-    /// outcomes choose no cell.
+    /// The level with cells of fewer than [`JOINED_BELOW`] events joined with neighbours: small
+    /// cells in a row with each other until they have that many, and if the row has too few, with
+    /// the nearest cell beside it. Weighted events count as (Σw)²/Σw². Outcomes have no influence.
     pub(super) fn joined(&self) -> Cow<'_, Level> {
         let sizes: Vec<f64> = (self.squares().map(|(c, w)| c.n * (c.n / w.w2))).collect();
         if sizes.iter().all(|n| *n >= JOINED_BELOW) {
@@ -364,7 +364,7 @@ impl Level {
         Cow::Owned(level)
     }
 
-    /// How many of its cells, those of the largest ΣV, leave at most this share of ΣV to the
+    /// The least number of cells, of the largest ΣV, that leave at most this share of ΣV to the
     /// others; and ΣV of the others.
     pub(super) fn large(&self, share: f64) -> (usize, f64) {
         let mut ascending = self.occupied.v.clone();
@@ -380,7 +380,7 @@ impl Level {
         (ascending.len() - small, rest)
     }
 
-    /// Its cells of the largest ΣV, so many, and the others.
+    /// The `large` cells of the largest ΣV, and the others.
     pub(super) fn split(&self, large: usize) -> (Level, Level) {
         let v = &self.occupied.v;
         let mut order: Vec<usize> = (0..v.len()).collect();

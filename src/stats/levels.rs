@@ -26,7 +26,7 @@ impl Levels {
         Self::above(Level::from_scores(sample, 1 << finest), finest)
     }
 
-    /// All levels above one of 2^`depth` cells, and it.
+    /// All levels from 2 cells to `finest`, which has 2^`depth` cells.
     pub(crate) fn above(finest: Level, depth: u32) -> Levels {
         let mut levels = vec![finest];
         for _ in 1..depth {

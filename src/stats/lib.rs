@@ -46,8 +46,8 @@
 //!
 //! # How large is the error?
 //!
-//! The interval for the ℓ2 expected calibration error. The unbiased estimate of the *squared* error
-//! may be negative; a calibrated sample shows it.
+//! The interval for the ℓ2 expected calibration error. The estimate of the *squared* error is
+//! unbiased, so it may be negative, and often is for a calibrated sample.
 //!
 //! ```
 //! use trueline_stats::interval::{NullReach, interval};

@@ -32,8 +32,8 @@ struct Row {
 
 static ROWS: [Row; 1 << ROW_BITS] = rows();
 
-/// ln x of a positive, normal x. Of 0 and subnormal numbers, and of +∞, it is some number beyond
-/// −708 and 709; it is an error to call this with others.
+/// ln x of a positive, normal x. For 0, subnormal numbers and +∞ it is some number beyond −708 and
+/// 709; it is an error to call this with others.
 #[inline]
 pub fn ln(x: f64) -> f64 {
     by_row::<4>(x, row_of(x))
@@ -45,8 +45,8 @@ pub fn ln_each<const N: usize>(numbers: &mut [f64; N]) {
     ln_each_by::<4, N>(numbers);
 }
 
-/// The same from as many terms of the series as TERMS says. Six leave r⁷/7 = 2⁻⁶⁵, so that the
-/// error is that of rounding: below 2⁻⁵¹ for x from ½ to 2, else below 2⁻⁵¹ of the logarithm.
+/// [`ln_each`] with TERMS terms of the series. Six leave r⁷/7 = 2⁻⁶⁵, so that the error is that of
+/// rounding: below 2⁻⁵¹ for x from ½ to 2, else below 2⁻⁵¹ of the logarithm.
 #[inline]
 pub fn ln_each_by<const TERMS: usize, const N: usize>(numbers: &mut [f64; N]) {
     let mut rows = [Row {

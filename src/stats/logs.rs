@@ -20,7 +20,7 @@ pub struct LogSums {
 }
 
 impl LogSums {
-    /// The sums that `f` makes of each two of them.
+    /// Combines each two sums by `f`; fails if `f` returns `None` for any.
     pub fn zip(
         &self,
         o: &LogSums,
@@ -72,7 +72,7 @@ impl LogBatch {
         self.v_logit2 = self.v_logit2.wrapping_add(to_shifted(v * l * l));
     }
 
-    /// What was added.
+    /// The sums of all events that were added.
     pub(crate) fn sums(self) -> LogSums {
         let zeros = self.n.wrapping_mul(SHIFTED_ZERO);
         let sum = |shifted: i64| i128::from(shifted.wrapping_sub(zeros));

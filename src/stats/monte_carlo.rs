@@ -12,10 +12,10 @@
 //! statistics and D, Q to its parent. One open cell a level: the working set is 38 vectors, half a
 //! megabyte at 3000 replicates, and the loops over them are plain enough to become vector code.
 //!
-//! Near the threshold more replicates are drawn, until the answer is settled or 16 times the number
-//! is spent. If the answer is still open, the seed would decide it; the test then reports it as
+//! Near the threshold more replicates are drawn, until the result is settled or 16 times the number
+//! is spent. If the result is still open, the seed would decide it; the test then reports it as
 //! borderline and takes the noise-free p-value of the exact moments instead. The same seed gives
-//! the same answer.
+//! the same result.
 //!
 //! Cost: 3000 replicates × 12 levels × 4096 cells take some 50 ms in one thread. Source: T-Cal,
 //! appendix 8.3.3; Walker's alias method; Westfall and Young for the joint p-value.
@@ -24,7 +24,7 @@ use super::binomial;
 use super::levels::{Level, LevelCell};
 use super::rng::Rng;
 
-/// What to draw and what is asked of it.
+/// What to draw, and for which test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// Replicates R of the first round, at least 1.
@@ -33,11 +33,11 @@ pub(super) struct Plan {
     pub seed: u64,
     /// Level of the test.
     pub alpha: f64,
-    /// α/B a level, else the joint law of the smallest p-value.
+    /// Whether each level is tested at α/B; else by the joint law of the smallest p-value.
     pub bonferroni: bool,
 }
 
-/// What the draws say.
+/// The p-values that the draws give.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Drawn {
     /// p-value of each level.
@@ -45,7 +45,7 @@ pub(super) struct Drawn {
     /// p-value of the smallest of them, by the draws' own joint law; `None` with Bonferroni.
     pub joint: Option<f64>,
     /// Levels (all of them, with the joint law) whose p-value stayed within two standard errors of
-    /// the draws from the threshold while the decision hung on it; empty when it is settled.
+    /// the draws from the threshold while the decision depended on it; empty when it is settled.
     pub doubtful: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn p_values(
             }
         }
         if plan.bonferroni {
-            // Levels finer than the last doubtful one are settled and drawn no more.
+            // Levels finer than the last doubtful one are settled and no longer drawn.
             match in_doubt_levels(&counts, &totals, bar, SETTLED).last() {
                 Some(b) => depth = b + 1,
                 None => break,
@@ -125,7 +125,7 @@ fn in_doubt(p: f64, total: f64, bar: f64, errors: f64) -> bool {
 }
 
 /// The levels whose p-value might lie on either side of the bar; none when another level rejects
-/// beyond doubt, for then the decision stands.
+/// beyond doubt, because then the decision stands.
 fn in_doubt_levels(counts: &[u64], totals: &[f64], bar: f64, errors: f64) -> Vec<usize> {
     let p = |b: usize| share(counts[b], totals[b]);
     let doubt = |b: usize| in_doubt(p(b), totals[b], bar, errors);
@@ -141,7 +141,7 @@ fn reaches(drawn: f32, (observed, sd): (f64, f64)) -> bool {
 }
 
 /// P(smallest p-value ≤ the observed one): every replicate is ranked level by level among the
-/// others and the data, as the data are. \[Westfall and Young 1993\]
+/// others and the data, and so are the data. \[Westfall and Young 1993\]
 fn joint_p_value(kept: &[Vec<f32>], observed: &[(f64, f64)]) -> f64 {
     let total = kept[0].len();
     // Over levels, the fewest statistics (itself included) that reach the replicate's, and the

@@ -55,7 +55,7 @@ use super::null::normal_upper_quantile;
 use super::sums::{Cell, Sums};
 use std::collections::VecDeque;
 
-/// Events of a base pane, at least.
+/// Fewest events of a base pane.
 pub const PANE_EVENTS: u64 = 100;
 
 /// ΣV of a base pane, at least: below that the total of rare outcomes is far from normal.
@@ -67,17 +67,17 @@ pub const SLOTS: i64 = 100;
 /// Number of widths: from one pane to 64.
 pub const WIDTHS: u32 = 7;
 
-/// Base panes below which nothing is said.
+/// Fewest base panes for a measurement.
 pub const PANES_MIN: usize = 50;
 
-/// Panes of the widest kind, at least.
+/// Fewest panes of the widest scale.
 pub const JOINED_MIN: usize = 10;
 
 /// The normal quantile of an interval of 99 %.
 const Z_99: f64 = 2.575_829_303_548_901;
 
-/// Sums of one pane, all but the count in units of 2⁻³². Of weighted events U and V are sums of wU
-/// and w²V, and so is U².
+/// Sums of one pane, all but the count in units of 2⁻³². Of weighted events they are sums of wU,
+/// w²U² and w²V.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PaneTotals {
@@ -97,7 +97,7 @@ pub(crate) fn residual_squares(c: &Cell) -> u128 {
 }
 
 impl PaneTotals {
-    /// Those of sums. If one leaves its integer, the pane says nothing of dispersion.
+    /// The totals of sums. If one leaves its integer, the pane is not used for dispersion.
     pub fn of(sums: &Sums) -> PaneTotals {
         let mut t = PaneTotals {
             n: sums.n(),
@@ -167,7 +167,7 @@ impl PaneTotals {
     }
 }
 
-/// The newest panes of a stream, in slots of several widths. See the module.
+/// The totals of the newest panes of a stream, in slots of several widths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Dispersion {
@@ -188,7 +188,7 @@ impl Dispersion {
         }
     }
 
-    /// Lets go of every slot that holds the pane of this number or a later one.
+    /// Drops every slot that holds the pane of this number or a later one.
     pub fn cut(&mut self, number: i64) {
         for (width, slots) in (0..WIDTHS).zip(&mut self.widths) {
             slots.retain(|(slot, _)| *slot < number >> width);
@@ -283,9 +283,9 @@ impl Scales {
     }
 }
 
-/// The slots of a width, joined to their successors until each says enough, and how many panes each
-/// spans on average. What is left at the end is not enough, and what has left its integers says
-/// nothing.
+/// How many panes the joined slots of a width span on average, and these slots: each is joined to
+/// its successors until it has enough events and variance. An incomplete last one, and those that
+/// have left their integers, are left out.
 fn whole_panes((width, slots): (u32, &VecDeque<(i64, PaneTotals)>)) -> (f64, Vec<PaneTotals>) {
     let (mut all, mut open) = (Vec::new(), PaneTotals::default());
     for (_, pane) in slots {
@@ -305,7 +305,8 @@ fn joined(pair: &[PaneTotals]) -> PaneTotals {
     both
 }
 
-/// ΣU²/ΣV: how much single outcomes vary against what the scores say; `None` without outcomes.
+/// ΣU²/ΣV: the variance of single outcomes as a multiple of what the scores say; `None` without
+/// outcomes.
 fn single_outcomes(panes: &[PaneTotals]) -> Option<f64> {
     let u2: f64 = panes.iter().map(|p| p.u2 as f64).sum();
     let v: f64 = panes.iter().map(|p| p.v as f64).sum();
@@ -320,7 +321,7 @@ pub struct Overdispersion {
     pub factor: f64,
     /// Lower end of the interval of 99 % for φ.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of this interval.
     pub high: f64,
     /// Degrees of freedom ν of φ̂.
     pub degrees: f64,

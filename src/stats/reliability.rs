@@ -2,16 +2,16 @@
 //!
 //! * The bar of the rate is Clopper–Pearson's: what the true rate may be, given the outcomes.
 //! * The consistency bar is where the rate falls if the scores are true (Bröcker & Smith, Weather
-//!   and Forecasting 22, 2007). The count of positives is then a sum of independent coins with the
-//!   scores' probabilities; it is given the law of Binomial(N, mean score), which is a little
-//!   wider.
+//!   and Forecasting 22, 2007). The count of positives is then a sum of independent Bernoulli
+//!   variables with the scores' probabilities; it is given the law of Binomial(N, mean score),
+//!   which is a little wider.
 //!
 //! Both hold 95 %. A rate outside the consistency bar is evidence; one cell in twenty is outside by
 //! chance. Up to 32 cells have bars: many more could not be read, and inverse beta functions cost
 //! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
 //! their place (it is off by under a hundredth of a standard deviation, the tests check it). Bars
-//! of the rate of few events are worked out once per process: thousands of diagrams of small
-//! windows share them.
+//! of the rate of few events are computed once per process: thousands of diagrams of small windows
+//! share them.
 
 use super::levels::{Level, LevelCell};
 use super::null::normal_upper_quantile;
@@ -31,8 +31,8 @@ const QUANTILE: f64 = 1.959_963_984_540_054;
 /// Variance of a count from which the expansion replaces the exact quantile.
 const SMALL: f64 = 60.0;
 
-/// Shapes of a sum above this with one of them small have [`far_quantile`]: the library's quantile
-/// loses its digits there and, from 7·10⁶ on, never ends.
+/// If the sum of the shapes is above this and one of them is small, [`far_quantile`] is used: there
+/// the library's quantile loses its digits and, from 7·10⁶ on, never ends.
 const FAR: f64 = 1e5;
 
 /// Most events of a cell whose bar is remembered, in 200 kB for all of them.
@@ -42,9 +42,9 @@ const REMEMBERED: usize = 127;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReliabilityCell {
-    /// Scores from here.
+    /// Lower edge of the cell, included.
     pub low: f64,
-    /// Scores below here (the last cell is closed).
+    /// Upper edge of the cell, excluded (the last cell is closed).
     pub high: f64,
     /// Events, at least 1.
     pub n: u64,
@@ -63,7 +63,7 @@ pub struct ReliabilityCell {
     pub null_high: f64,
 }
 
-/// The diagram of a level; `edges` tells where a cell lies.
+/// The diagram of a level; `edges` gives the edges of a cell.
 pub fn reliability(level: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Vec<ReliabilityCell> {
     let of = if level.is_weighted() {
         weighted_cell
@@ -184,7 +184,7 @@ fn far_quantile(a: f64, b: f64, p: f64) -> f64 {
         return -((-p).ln_1p() / b).exp_m1();
     }
     let s = a + b;
-    // ln Γ(a+b) − ln Γ(b) by Stirling's series, its large parts subtracted by hand.
+    // ln Γ(a+b) − ln Γ(b) by Stirling's series, its large parts subtracted analytically.
     let rise = (b - 0.5) * (a / b).ln_1p() + a * s.ln() - a + (1.0 / s - 1.0 / b) / 12.0;
     let ln_front = rise - ln_gamma(a + 1.0);
     // b times the variable is about gamma: its quantile by Wilson and Hilferty, or the one of the

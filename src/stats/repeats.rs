@@ -13,8 +13,8 @@
 //! the set of events, whatever the order of events and merges. With s sampled events and a share r
 //! of repeats about s·r are seen: of 5000 events 312 are sampled, and of 2 % repeats 6.
 //!
-//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Some
-//! things separate these, and outcomes are suspected to repeat only where none of them speaks
+//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. The
+//! following separates these, and outcomes are suspected to repeat only where none of it speaks
 //! against it.
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d. Scores of 0 and 1 have none and are left
@@ -38,7 +38,7 @@
 //!
 //! Agreement alone shows nothing: a score that errs by e has outcomes that agree, and adds n(n−1)e²
 //! to D. Where rounding explains the repeats, agreement is such an error, and a few repeats more
-//! than that cannot be told from it.
+//! cannot be distinguished from it.
 //!
 //! Always: sums with the same events have the same sample. Cost: 2 to 6 ns an event (one pane of
 //! millions to a thousand of 8000, on a busy machine), 17 kB an open pane at most. Weighted sums
@@ -62,7 +62,7 @@ pub const SHARE_MIN: f64 = 0.001;
 /// Sampled repeats from which they are no accident.
 pub const REPEATS_MIN: u64 = 3;
 
-/// Pairs of one score that independent outcomes would let disagree, on average, from which
+/// Expected number of pairs of one score that disagree if outcomes are independent, from which
 /// agreement decides.
 pub const DISAGREEING_MIN: f64 = 5.0;
 
@@ -91,16 +91,16 @@ pub const CLUSTERED_MIN: f64 = 0.05;
 /// Neighbours on either side over which the distance of distinct scores is averaged.
 const NEIGHBOURS: usize = 8;
 
-/// Share of a step's multiples that are taken from which repeats are no wonder, however many.
+/// Share of a step's multiples that scores take, from which any number of repeats is chance.
 const TAKEN_MAX: f64 = 0.5;
 
-/// Sampled events that wait to be counted, at most.
+/// Most sampled events that are buffered before they are counted.
 const LOG_MAX: usize = 512;
 
-/// Events that are looked at together.
+/// Number of events that are checked together.
 const CHOSEN_MAX: usize = 128;
 
-/// A sample of the distinct scores, with counts. See the module.
+/// A sample of the distinct scores, with their counts.
 #[derive(Debug, Clone)]
 pub struct Repeats {
     level: u32,
@@ -122,7 +122,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Those of raw scores; scores outside [0, 1] are left out.
+    /// The sample of raw scores; scores outside [0, 1] are left out.
     pub fn from_scores(sample: &[(f64, bool)]) -> Repeats {
         let mut all = Repeats::default();
         for &(z, y) in sample {
@@ -180,7 +180,7 @@ impl Repeats {
         }
     }
 
-    /// Counts the events that wait.
+    /// Counts the buffered events.
     #[cold]
     fn settle(&mut self) {
         if self.log.is_empty() {
@@ -248,7 +248,7 @@ impl Repeats {
         }
     }
 
-    /// Adds those of other events.
+    /// Adds the sample of other events.
     pub(super) fn merge(&mut self, other: &Repeats) {
         self.settle();
         let (level, counts) = other.parts();
@@ -262,7 +262,7 @@ impl Repeats {
         self.add(&sampled);
     }
 
-    /// Takes out those of events that were added before; ℓ stays.
+    /// Takes out the sample of events that were added before; ℓ stays.
     pub(super) fn retract(&mut self, other: &Repeats) -> Result<(), Overflow> {
         self.settle();
         let (_, counts) = other.parts();
@@ -276,9 +276,9 @@ impl Repeats {
         Ok(())
     }
 
-    /// The number of distinct scores between 0 and 1 of events with so much ΣV: that over what a
-    /// sampled score has of it. If a value has most of ΣV and is not sampled this is too large, so
-    /// it is at most twice what the number of sampled scores says.
+    /// Estimated number of distinct scores between 0 and 1: `information`, the ΣV of all events,
+    /// divided by that of a sampled score. If a value has most of ΣV and is not sampled this is too
+    /// large, so it is cut at twice the estimate by the number of sampled scores.
     pub fn distinct(&self, information: f64) -> f64 {
         let (level, counts) = self.parts();
         let inner = counts.iter().filter(|c| has_variance(c));
@@ -290,8 +290,8 @@ impl Repeats {
         (information * (sampled / weight)).min(2.0 * sampled * 2f64.powi(level as i32))
     }
 
-    /// What repeats among `n` events with so much ΣV; `None` where no score with variance is
-    /// sampled.
+    /// How often scores repeat among `n` events with this ΣV; `None` where no score with variance
+    /// is sampled.
     pub fn measure(&self, n: u64, information: f64) -> Option<RepeatedScores> {
         let (level, counts) = self.parts();
         let inner = counts.iter().copied().filter(has_variance);
@@ -355,7 +355,7 @@ pub struct RepeatedScores {
     /// Share of events whose score another event had before, in [0, 1); here and below without
     /// scores of 0 and 1 and without the values that the module leaves out.
     pub share: f64,
-    /// The same with events weighted by V.
+    /// This share with events weighted by V.
     pub weighted_share: f64,
     /// Repeats that were seen in the sample.
     pub repeats: u64,
@@ -397,7 +397,7 @@ impl RepeatedScores {
 /// The steps that the sampled scores are multiples of.
 struct Steps {
     /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 9 that all have; 1 where they have
-    /// more, which 2⁻³² does not tell apart.
+    /// more, which 2⁻³² does not distinguish.
     decimal: f64,
     /// The most significant bits that a score has.
     bits: u32,

@@ -45,7 +45,7 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform on 0, …, n − 1, of at least one.
+    /// Uniform on 0, …, n − 1, for n of at least 1.
     pub fn below(&mut self, n: usize) -> usize {
         ((self.uniform() * n as f64) as usize).min(n - 1)
     }

@@ -20,7 +20,7 @@ pub fn events(
     (0..n).map(one).collect()
 }
 
-/// Their sums.
+/// The sums of events on a grid.
 pub fn sums(grid: Grid, events: &[(f64, bool)]) -> Sums {
     let mut sums = Sums::new(grid);
     for &(z, y) in events {
@@ -30,7 +30,7 @@ pub fn sums(grid: Grid, events: &[(f64, bool)]) -> Sums {
     sums
 }
 
-/// A vector of `k` entries of this law, divided by their sum.
+/// A vector of `k` entries `entry(u)`, u uniform, divided by their sum.
 pub fn row(rng: &mut Rng, k: usize, entry: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut row: Vec<f64> = (0..k).map(|_| entry(rng.uniform())).collect();
     let sum: f64 = row.iter().sum();

@@ -22,18 +22,18 @@
 //!
 //! **Scale.** The tests and all that is reported of them (errors, intervals, tolerance, mean score,
 //! event rate, Brier score, the diagram) are on the scale of the sampled events. The outcomes are
-//! then independent coins with the carried scores as probabilities, exactly, so every test keeps
-//! its exact null and no variance is spent on weights. An error on this scale is not the error in
-//! the whole population: at small scores it is 1/r times as large, and cells count by the events
-//! that were kept. Only the event rate is converted back ([`Sampling::whole`]), because it can be
-//! converted exactly.
+//! then independent Bernoulli variables with the carried scores as probabilities, exactly, so every
+//! test keeps its exact null and no variance is spent on weights. An error on this scale is not the
+//! error in the whole population: at small scores it is 1/r times as large, and cells count by the
+//! events that were kept. Only the event rate is converted back ([`Sampling::whole`]), because it
+//! can be converted exactly.
 //!
 //! Always: 0 stays 0 and 1 stays 1; the order of scores stays; the rates are in (0, 1].
 //! Cost: a division an event of a model that uses it, nothing for others.
 
 use super::fixed::Score;
 
-/// At which rates negatives were kept. See the module.
+/// The rates at which negatives were kept, in the stream and in the training data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "(f64, f64)", into = "(f64, f64)"))]
@@ -104,7 +104,7 @@ impl Sampling {
         self.trained
     }
 
-    /// What the odds of a score are multiplied by.
+    /// The factor w/r by which the odds of a score are multiplied.
     pub fn factor(&self) -> f64 {
         self.trained / self.kept
     }
@@ -115,7 +115,7 @@ impl Sampling {
         self.kept == self.trained
     }
 
-    /// The score on the scale of the events that are there: w·p / (w·p + r(1 − p)).
+    /// The score on the scale of the events in the stream: w·p / (w·p + r(1 − p)).
     ///
     /// With w = 1, r = 0.1: 0.5 becomes 0.5/(0.5 + 0.05) = 10/11.
     #[inline]
@@ -130,7 +130,7 @@ impl Sampling {
     }
 
     /// The event rate of the whole population, if all its positives and a share of its negatives
-    /// are here: q / (q + (1 − q)/r). With r = 0.1, 10/11 becomes 0.5.
+    /// are in the stream: q / (q + (1 − q)/r). With r = 0.1, 10/11 becomes 0.5.
     pub fn whole(&self, rate: f64) -> f64 {
         let negatives = (1.0 - rate) / self.kept;
         rate / (rate + negatives)

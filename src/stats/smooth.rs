@@ -24,8 +24,8 @@
 //! two values two. A few scores near 0 among many in the middle have most of the information of a
 //! direction, and few outcomes; χ² does not hold for it. So a row r of the factors, ΣV(r·b)² = 1,
 //! is left out where 1/ΣV(r·b)⁴ is less than [`needed`]; the directions after it lose nothing. The
-//! first row is that of the constant, which all outcomes are behind.
-//! Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
+//! first row is that of the constant, which rests on all outcomes. Always: Q ≥ 0, p-value in [0,
+//! 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
 
 use super::columns::{Columns, LANES, total};
 use super::fixed::CLIP;
@@ -51,7 +51,7 @@ pub struct ScoreTest {
 /// Least effective number of outcomes behind a direction for its formula at α = .05.
 const EFFECTIVE_MIN: f64 = 2.0;
 
-/// Least effective number of outcomes behind each direction for formulas at level α of so many
+/// Least effective number of outcomes behind each direction for formulas at level α of `family`
 /// tests.
 pub(super) fn needed(alpha: f64, family: u32) -> f64 {
     EFFECTIVE_MIN * (0.05 / alpha * f64::from(family.max(1))).powf(0.75)
@@ -181,8 +181,8 @@ pub(super) struct Quadratic {
     rows: [[f64; DIRECTIONS]; DIRECTIONS],
     /// Rank of the information.
     pub rank: u32,
-    /// Of each row, as many outcomes of equal weight as its product with g rests on: 1/ΣV(row·b)⁴.
-    /// Infinite where it was not asked for.
+    /// Of each row, the number of outcomes of equal weight on which its product with g rests:
+    /// 1/ΣV(row·b)⁴. Infinite where it is not computed.
     effective: [f64; DIRECTIONS],
     /// Σ U·b.
     g: [f64; DIRECTIONS],
@@ -230,8 +230,8 @@ impl Forms {
     }
 }
 
-/// As many outcomes of equal weight as Spiegelhalter's sum rests on, (Σw²(1−2z)²V)²/Σw⁴(1−2z)⁴V;
-/// 0 without variance.
+/// The number of outcomes of equal weight on which Spiegelhalter's sum rests,
+/// (Σw²(1−2z)²V)²/Σw⁴(1−2z)⁴V; 0 without variance.
 pub(super) fn information_of_squares(finest: &Level) -> f64 {
     let cells = &finest.occupied;
     let mean = |(z, n): (&f64, &f64)| (1.0 - 2.0 * z / n).powi(2);
@@ -299,7 +299,7 @@ impl Quadratic {
         }
     }
 
-    /// The same of Cox's two directions, 1 and ln z − ln(1−z); a score has them in this order.
+    /// The form of Cox's directions, 1 and ln z − ln(1−z); a score vector has them in this order.
     pub fn of_cox(finest: &Level) -> Option<Quadratic> {
         let mut information = [[0.0; DIRECTIONS]; DIRECTIONS];
         for c in finest.occupied.iter() {
@@ -333,8 +333,8 @@ impl Quadratic {
                 let seen = form.rows[..row].iter().map(|r| along(r, i, &at).powi(2));
                 at(i, i) - seen.sum::<f64>()
             };
-            // Scaled, all directions are as long. The first is that which all outcomes are behind;
-            // what few scores alone can tell is then in the rows after it.
+            // Scaled, all directions have the same length. The first row rests on all outcomes;
+            // directions that rest on few scores are then in the rows after it.
             let best = match row {
                 0 if at(0, 0) > PIVOT_MIN => 0,
                 _ => (left.iter().copied())

@@ -1,26 +1,28 @@
 //! Numbers of a stored state, checked where they are read.
 //!
-//! Numbers that no events make may have a good checksum: whoever can write a file or a record can
-//! make one. A sum of them would leave its integer long after they were read, and stop the program.
-//! So reading refuses them.
+//! Numbers that no events can make may have a valid checksum: anyone who can write a file or a
+//! record can compute one. A sum of them would leave its integer long after they were read, and
+//! stop the program. So reading refuses them.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, de::Error};
 use std::collections::VecDeque;
 
-/// Most events that are counted: a million a second for nine years. 2¹⁵ such counts have a sum.
+/// Most events that are counted: a million a second for nine years. The sum of 2¹⁵ such counts fits
+/// its integer.
 pub const COUNT_MAX: u64 = 1 << 48;
 
-/// Largest sum over events: each adds less than 2⁶⁸ in units of 2⁻⁶⁴. 2¹⁰ such sums have a sum.
+/// Largest sum over events: each adds less than 2⁶⁸ in units of 2⁻⁶⁴. The total of 2¹⁰ such sums
+/// fits its integer.
 pub const SUM_MAX: u128 = (COUNT_MAX as u128) << 68;
 
 /// Furthest time from the epoch, 9,000 years in milliseconds: no width of a window added to it
 /// leaves its integer.
 pub const TIME_MAX_MS: u64 = 1 << 48;
 
-/// What was stored: `u64` is a count, `i64` a time, and 128 bits are a sum.
+/// A stored value: `u64` is a count, `i64` a time, and 128 bits are a sum.
 pub trait Stored {
-    /// Whether events can make it.
+    /// Whether events can make this value.
     fn is_possible(&self) -> bool;
 }
 
@@ -112,7 +114,7 @@ pub fn checked<'de, T: Deserialize<'de> + Stored, D: Deserializer<'de>>(
     possible(stored.is_possible(), stored)
 }
 
-/// The same of a time that is [`i64::MIN`] before there is one.
+/// Reads a time, or [`i64::MIN`], which stands for no time yet; refuses times that no events make.
 #[cfg(feature = "serde")]
 pub fn checked_or_min<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     let ms = i64::deserialize(from)?;

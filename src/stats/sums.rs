@@ -13,9 +13,8 @@
 //! beside the array. All forms compare equal through [`Sums::occupied`], which walks occupied cells
 //! in order.
 //!
-//! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events
-//! by the batch ([`super::batch`]) go unchecked into sums that are known to hold fewer than
-//! [`EVENTS_MAX`].
+//! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events in batches
+//! ([`super::batch`]) go unchecked into sums that are known to hold fewer than [`EVENTS_MAX`].
 
 use super::algebra::{Merge, Overflow, Retract};
 use super::attribute::Attribute;
@@ -37,7 +36,7 @@ pub use super::logs::LogSums;
 enum Cells {
     Sparse(BTreeMap<u32, Cell>),
     Dense(Box<[Cell]>),
-    /// Occupied cells, ascending; they become one of the others before one changes.
+    /// Occupied cells, ascending; the list becomes one of the other forms before a cell changes.
     Listed(Arc<Vec<(u32, Cell)>>),
 }
 
@@ -46,22 +45,22 @@ enum Cells {
 pub struct Sums {
     grid: Grid,
     n: u64,
-    /// What is not in compact cells.
+    /// The sums that are not in compact cells.
     cells: Cells,
-    /// While events come by the batch.
+    /// Compact cells, while events come in batches.
     compact: Option<CompactCells>,
     logs: LogSums,
     distinct: Distinct,
     repeats: Repeats,
-    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are
+    /// All sums of weighted events, on a grid for weighted events; the cells and logs beside it are
     /// then empty.
     weighted: Option<Box<WeightedSums>>,
-    /// The same events by cluster, on a grid of such.
+    /// The sums by cluster, on a grid for clustered events.
     clusters: Option<Box<ClusterSums>>,
 }
 
 impl Sums {
-    /// No events.
+    /// The sums of no events.
     pub fn new(grid: Grid) -> Sums {
         Sums {
             weighted: grid.is_weighted().then(Box::default),
@@ -86,7 +85,7 @@ impl Sums {
         self.n
     }
 
-    /// The sums of weighted events, on a grid of such.
+    /// The sums of weighted events, on a grid for weighted events.
     pub fn weighted(&self) -> Option<&WeightedSums> {
         self.weighted.as_deref()
     }
@@ -142,7 +141,7 @@ impl Sums {
         &self.distinct
     }
 
-    /// Scores that repeat, in a sample; that of weighted events is empty.
+    /// A sample of the scores, which shows repeats; empty for weighted events.
     pub fn repeats(&self) -> &Repeats {
         &self.repeats
     }
@@ -165,8 +164,8 @@ impl Sums {
         }
     }
 
-    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`]
-    /// where all are full, as those of a window are.
+    /// Calls `f` with the occupied cells in ascending order of index: faster than
+    /// [`Sums::occupied`] where all are full, as those of a window are.
     #[inline]
     pub fn each_occupied(&self, mut f: impl FnMut(u32, &Cell)) {
         match (&self.compact, &self.cells) {
@@ -194,7 +193,7 @@ impl Sums {
         sparse.chain(others.chain(listed.into_iter().flatten()))
     }
 
-    /// All cells, each with what it has beside its compact form.
+    /// All cells, each the sum of its compact form and its full sums.
     fn with(&self, compact: &CompactCells) -> impl Iterator<Item = (u32, Cell)> {
         (0..).zip(compact.cells()).map(|(index, mut cell)| {
             let full = match &self.cells {
@@ -228,7 +227,7 @@ impl Sums {
         self.distinct.observe(score, outcome)
     }
 
-    /// Adds a batch of at most 2²⁰ events to sums that [`Sums::is_bounded`] holds of, up to
+    /// Adds a batch of at most 2²⁰ events to sums for which [`Sums::is_bounded`] holds, up to
     /// [`EVENTS_MAX`] in all.
     pub(super) fn observe_all(&mut self, batch: &[Scored]) {
         if batch.is_empty() {
@@ -305,7 +304,7 @@ impl Sums {
         }
     }
 
-    /// Makes all cells ones that can change singly.
+    /// Turns compact and listed cells into full ones, which can change singly.
     #[cold]
     fn expand(&mut self) {
         self.unlist();
@@ -395,8 +394,8 @@ impl Merge for Sums {
 }
 
 impl Retract for Sums {
-    /// Takes out `other`. Distinct scores that were given up stay so, and so does the level of the
-    /// sample; the rest is as if `other` had never been there.
+    /// Takes out `other`. A discarded list of distinct scores stays discarded, and the sample of
+    /// scores keeps its level; the rest is as if `other` had never been there.
     fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
         if let (Some(ours), Some(theirs)) = (self.weighted.as_deref_mut(), other.weighted()) {
@@ -421,7 +420,7 @@ impl Retract for Sums {
     }
 }
 
-/// Cells that lie in a map rather than an array.
+/// Number of occupied cells from which they lie in an array instead of a map.
 #[inline]
 fn few(grid: &Grid) -> usize {
     grid.cells() as usize / 16

@@ -8,7 +8,7 @@
 //! power, than the paper's procedure.
 //!
 //! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value
-//! 1; the same levels and options give the same answer. Cost: one fused pass over each level's
+//! 1; the same levels and options give the same result. Cost: one fused pass over each level's
 //! occupied cells, about 30 µs at 12 levels of up to 4096 cells, and some 6 µs for the joint law.
 //! Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
@@ -61,12 +61,13 @@ pub struct TCalOptions {
     pub critical: Critical,
     /// Sharing of the error over levels.
     pub sharing: Sharing,
-    /// Seed of the redrawn samples; the same seed gives the same answer.
+    /// Seed of the redrawn samples; the same seed gives the same result.
     pub seed: u64,
 }
 
 impl TCalOptions {
-    /// What a test by itself, of independent outcomes and without an interval, asks of the null.
+    /// What the null of a single test depends on, with independent outcomes and without an
+    /// interval.
     pub(crate) fn asks<'a>(&self, levels: &'a [Level], leaves: &'a Level) -> Asked<'a> {
         Asked {
             levels,
@@ -96,8 +97,8 @@ pub struct TCal {
     /// Position in `levels` of the one with the smallest p-value, when the test rejects; of equal
     /// ones that with the largest T_d in null deviations.
     pub rejecting_level: Option<usize>,
-    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of
-    /// the exact moments made it.
+    /// Whether the decision was still within the Monte Carlo noise after all rounds, so that the
+    /// p-values of the exact moments made it.
     pub borderline: bool,
 }
 
@@ -171,12 +172,12 @@ pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
     tcal_in_family(p, o, 1)
 }
 
-/// The same as one of so many tests whose p-values are adjusted for each other.
+/// [`tcal`] as one of `family` tests whose p-values are adjusted for each other.
 pub(crate) fn tcal_in_family(p: &Levels, o: &TCalOptions, family: u32) -> TCal {
     tcal_and_null(p, None, 1.0, o, (family, f64::INFINITY)).0
 }
 
-/// The same with the null of the levels, and of the interval's level where that nests in them; φ,
+/// [`tcal`] with the null of the levels, and of the interval's level where that nests in them; φ,
 /// the dispersion, is 1 where outcomes are independent; `family` and `effective` as in [`Asked`].
 pub(crate) fn tcal_and_null(
     p: &Levels,

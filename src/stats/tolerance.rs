@@ -24,10 +24,10 @@
 //! **Rare outcomes.** Where the rarer outcome's mean score r is under [`RARE`] and τ is relative,
 //! with share ρ, the ℓ2-ECE needs 5 to 16 times the events, because the few cells with the largest
 //! scores dominate it. In this case the ratio of observed to expected rare outcomes decides, with
-//! its exact interval (Clopper–Pearson; a sum of unequal coins varies less than a binomial count,
-//! Hoeffding 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with the test as
-//! above. It shows the mean and not the shape, and a report of it has to say so. A shape that is
-//! shown to be off by the ℓ2-ECE counts as above.
+//! its exact interval (Clopper–Pearson; a sum of unequal Bernoulli variables varies less than a
+//! binomial count, Hoeffding 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with
+//! the test as above. It shows the mean and not the shape, and a report of it has to say so. A
+//! shape that is shown to be off by the ℓ2-ECE counts as above.
 //!
 //! **How many more events.** For the error at τ = 0 the interval's half width is τ² at
 //!
@@ -55,7 +55,7 @@ use std::str::FromStr;
 /// Below this mean score of the rarer outcome the ratio of observed to expected decides.
 pub const RARE: f64 = 0.05;
 
-/// What is tolerated: the smaller of the two that are set.
+/// The tolerated error: the smaller of the two, or the one that is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tolerance {
@@ -76,7 +76,7 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// This much on the scale of the ℓ2-ECE.
+    /// A tolerance of `tau` on the scale of the ℓ2-ECE.
     pub fn absolute(tau: f64) -> Tolerance {
         Tolerance {
             absolute: Some(tau),
@@ -158,21 +158,21 @@ pub enum Conclusion {
     Miscalibrated,
     /// The error is shown to be within the tolerance.
     Calibrated,
-    /// Neither, for want of the rarer outcome: fewer than [`FEW`] of it are expected, or few large
-    /// weights make the events worth fewer.
+    /// Neither is shown, because the rarer outcome is too rare: fewer than [`FEW`] of it are
+    /// expected, or few large weights make the events worth fewer.
     FewOutcomes,
-    /// Neither, for want of clusters: there are fewer than
+    /// Neither is shown, because there are fewer clusters than
     /// [`CLUSTERS_MIN`](super::clusters::CLUSTERS_MIN).
     FewClusters,
-    /// Neither.
+    /// Neither is shown.
     Inconclusive,
 }
 
 /// Fewer expected rare outcomes than this are few.
 pub const FEW: f64 = 10.0;
 
-/// Observed and expected numbers of the rarer outcome; of weighted events those of the coins whose
-/// rate varies as theirs does.
+/// Observed and expected numbers of the rarer outcome; of weighted events, those of as many events
+/// of one weight as have a rate of the same variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ratio {
@@ -182,7 +182,7 @@ pub struct Ratio {
     pub expected: f64,
     /// Lower end of the interval of their ratio.
     pub lower: f64,
-    /// Upper end of it.
+    /// Upper end of this interval.
     pub upper: f64,
     /// The ratio and its inverse may be at most this.
     pub most: f64,
@@ -202,13 +202,13 @@ impl Ratio {
     }
 }
 
-/// A sample against what is tolerated.
+/// A sample compared with the tolerance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Comparison {
     /// τ, on the ℓ2-ECE scale.
     pub tolerance: f64,
-    /// Rare outcomes expected by the scores; of weighted events those of the coins as in [`Ratio`].
+    /// Rare outcomes expected by the scores; of weighted events as in [`Ratio`].
     pub expected: f64,
     /// What is shown.
     pub conclusion: Conclusion,
@@ -224,11 +224,11 @@ pub struct Comparison {
     pub theorem_exceeded: Option<bool>,
 }
 
-/// What is compared.
+/// The results of a sample that are compared with a tolerance.
 pub(crate) struct Compared<'a> {
     /// Events; of weighted ones the effective number.
     pub n: f64,
-    /// Mean score and event rate.
+    /// Mean score.
     pub mean_score: f64,
     /// Share of positive outcomes.
     pub event_rate: f64,
@@ -241,16 +241,17 @@ pub(crate) struct Compared<'a> {
     /// T-Cal for independent outcomes, where events of one score count as a cluster or seem to have
     /// come twice.
     pub single: Option<&'a TCal>,
-    /// The interval, and the level it was taken at.
+    /// The interval for the ℓ2-ECE.
     pub interval: &'a Interval,
     /// The cells of the interval.
     pub level: &'a Level,
     /// Whether events are weighted.
     pub weighted: bool,
-    /// φ: outcomes vary so many times as independent ones would; 1 where nothing says that they are
-    /// not independent.
+    /// φ: the variance of outcomes as a multiple of that of independent ones; 1 where no dependence
+    /// is known.
     pub dispersion: f64,
-    /// ω ≥ 1: the weighted rate varies so many times as that of `n` coins; 1 without weights.
+    /// ω ≥ 1: the variance of the weighted rate as a multiple of that of `n` events of one weight;
+    /// 1 without weights.
     pub weighting: f64,
     /// Whether events are clustered and there are too few clusters to show anything.
     pub few_clusters: bool,
@@ -318,7 +319,8 @@ impl Compared<'_> {
         }
     }
 
-    /// Coins whose rate varies as that of the events does, were they independent.
+    /// The number of events of one weight whose rate has the variance of the weighted rate, if all
+    /// are independent.
     fn coins(&self) -> f64 {
         self.n / self.weighting
     }

@@ -15,8 +15,7 @@ use super::sums::Sums;
 use super::weight::{UNIT_48, UNIT_64};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
 
-/// Sums over a whole sample. Of weighted events those say in brackets what the weight
-/// does; see [`super::weighted`].
+/// Sums over a whole sample. Brackets say how weights enter; see [`super::weighted`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Totals {

@@ -23,7 +23,7 @@ pub(crate) const UNIT_96: f64 = UNIT_64 * UNIT_32;
 /// Weights are below this, also once they are rounded.
 pub const WEIGHT_LIMIT: f64 = 65536.0;
 
-/// A checked weight. See the module.
+/// A checked weight: a multiple of 2⁻¹⁶, above 0 and below [`WEIGHT_LIMIT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u32);
 

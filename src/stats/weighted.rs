@@ -84,7 +84,7 @@ pub struct WeightedCell {
     pub w6: Wide,
 }
 
-/// Numbers that a cell is written as.
+/// Number of integers of a stored cell.
 pub const NUMBERS: usize = 18;
 
 impl WeightedCell {
@@ -143,7 +143,7 @@ impl WeightedCell {
         })
     }
 
-    /// All its numbers, to be written.
+    /// All integers of the cell, for storage.
     pub fn numbers(&self) -> [u128; NUMBERS] {
         let [a, b] = self.w4v2.halves();
         let [c, d] = self.w6.halves();
@@ -154,7 +154,7 @@ impl WeightedCell {
         ]
     }
 
-    /// The cell of these numbers; `None` where no events can have them.
+    /// The cell of these integers; `None` where no events can have them.
     pub fn from_numbers(x: &[u128; NUMBERS]) -> Option<WeightedCell> {
         let small = |x: u128| u64::try_from(x).ok();
         let cell = WeightedCell {
@@ -233,7 +233,7 @@ fn weighted_logs(score: Score, outcome: bool, weight: Weight) -> LogSums {
     }
 }
 
-/// Sums of the weighted events of a stream, by cell. See the module.
+/// Sums of the weighted events of a stream, by cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WeightedSums {
     n: u64,

@@ -41,7 +41,8 @@ fn is_monoid<S: Merge + Clone + PartialEq + Debug>(made: impl Fn(&mut Rng, usize
     }
 }
 
-/// The laws of [`Retract`] too; what was never merged is refused where there is something to miss.
+/// The laws of [`Merge`] and [`Retract`]; empty sums refuse to take out events that they never
+/// held.
 fn is_group<S: Retract + Clone + PartialEq + Debug>(made: impl Fn(&mut Rng, usize) -> S) {
     is_monoid(&made);
     for seed in 0..SEEDS {
@@ -56,7 +57,7 @@ fn is_group<S: Retract + Clone + PartialEq + Debug>(made: impl Fn(&mut Rng, usiz
     }
 }
 
-/// Scores of few values, so that the distinct scores are never given up, or of any.
+/// A uniform score, or one of few values, so that the list of distinct scores is never given up.
 fn score(rng: &mut Rng, few: bool) -> Score {
     let z = rng.uniform();
     let z = if few { (z * 9.0).floor() / 8.0 } else { z };

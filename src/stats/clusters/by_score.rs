@@ -19,7 +19,7 @@ use crate::levels::Level;
 use crate::ln::ln;
 use crate::repeats::RepeatedScores;
 
-/// Occupied cells from which buckets hold enough of them to be alike.
+/// Number of occupied cells from which each bucket holds enough of them to be like the others.
 const CELLS_MANY: usize = 128;
 
 /// Fewest occupied cells, where scores are narrow or rare: twice the fewest effective buckets that
@@ -27,13 +27,12 @@ const CELLS_MANY: usize = 128;
 const CELLS_MIN: usize = 16;
 
 /// Distinct scores from which fewer than [`CELLS_MANY`] cells suffice: four times as many, because
-/// their number is estimated from a sample. A tree or a table with as few leaves as cells has
-/// errors of its own in them, which would not be found.
+/// their number is estimated from a sample. A tree or a table with as few leaves as cells errs leaf
+/// by leaf, and these errors would not be found.
 const SCORES_MIN: f64 = 512.0;
 
-/// The sums of buckets of whole finest cells, where events of one score count as a cluster; `None`
-/// where they need not. `level` is that of the grid, and `scores` estimates the number of distinct
-/// scores.
+/// The sums by bucket of whole finest cells, if events of one score count as a cluster; else
+/// `None`. `level` is that of the grid, and `scores` estimates the number of distinct scores.
 pub fn by_score(
     finest: &Level,
     level: u32,
@@ -42,7 +41,7 @@ pub fn by_score(
 ) -> Option<ClusterSums> {
     let cells = finest.occupied.len();
     let enough = cells >= CELLS_MANY || cells >= CELLS_MIN && scores >= SCORES_MIN;
-    // Whatever the agreement, they are none where too few repeat.
+    // If too few scores repeat, there are no clusters, however well outcomes agree.
     let clustered =
         enough && repeated.are_clusters(f64::INFINITY) && repeated.are_clusters(agreement(finest)?);
     let up = level.saturating_sub(LEVEL_MAX);
@@ -67,7 +66,7 @@ pub fn by_score(
         .flatten()
 }
 
-/// Rounds to units of 2⁻³², half to even. What a cell sums up to is beyond the range of
+/// Rounds to units of 2⁻³², half to even. The sums of a cell can exceed the range of
 /// [`to_fixed`](crate::fixed::to_fixed).
 fn units(x: f64) -> i64 {
     (x * ONE as f64).round_ties_even() as i64
@@ -92,8 +91,9 @@ mod tests {
     use crate::samples;
     use crate::tolerance::Conclusion;
 
-    /// Errors of single scores look like dependence within them. The decision does not find them,
-    /// and the interval sees nothing finer than its cells; so no such window is calibrated.
+    /// Errors of single scores look like dependence within them. The decision does not find these
+    /// errors, and the interval sees nothing finer than its cells; so no such window is called
+    /// calibrated.
     #[test]
     fn leaves_that_err_one_by_one_are_not_called_calibrated() {
         let (mut rng, grid) = (Rng::new(21), Grid::new(Axis::Linear, 12));
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(a.interval.cells, b.interval.cells);
         assert!((a.interval.upper - b.interval.upper).abs() < 1e-6);
         assert_eq!(a.tolerance.conclusion, b.tolerance.conclusion);
-        // The procedure of the paper looks at finer scales, and trusts what it is given.
+        // The paper's procedure takes all events as independent.
         let paper = Options {
             tcal: TCalOptions {
                 critical: Critical::MonteCarlo { replicates: 100 },
@@ -152,9 +152,9 @@ mod tests {
         assert!(evaluate_scores(&file, &paper).unwrap().clusters.is_none());
     }
 
-    /// Narrow and rare scores lie in few cells. Records that came five times were rejected in 56 of
-    /// 100, and ten times in 94, where fewer than 128 cells had no clusters. The 70 leaves of a
-    /// tree have too few scores for clusters, and their errors are found.
+    /// Narrow and rare scores lie in few cells. While fewer than 128 cells had no clusters, samples
+    /// with every record five times were rejected in 56 of 100, and with every record ten times in
+    /// 94. The 70 leaves of a tree have too few scores for clusters, and their errors are found.
     #[test]
     fn many_scores_in_few_cells_are_clusters_and_few_scores_are_not() {
         let rejected = |sets: u64, by_score: bool, draw: &dyn Fn(&mut Rng) -> Vec<(f64, bool)>| {
@@ -170,7 +170,7 @@ mod tests {
             let events = samples::events(rng, records, score, |z| z);
             events.iter().flat_map(|e| vec![*e; times]).collect()
         };
-        // Of 100 at 5 %, more than 14 come in less than one of 5,000.
+        // Of 100 tests at 5 %, more than 14 reject with probability below 1/5,000.
         let narrow = rejected(100, true, &|rng| copied(rng, 600, 5, |u| 0.5 + 0.005 * u));
         let rare = |u: f64| 1.0 - (1.0 - u).powf(1.0 / 400.0);
         let rare = rejected(100, true, &|rng| copied(rng, 3000, 10, rare));

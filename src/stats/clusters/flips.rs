@@ -1,4 +1,4 @@
-//! The sign flips; see the [module above](super).
+//! The sign-flip tests of clustered events, which the [module above](super) derives.
 
 use super::super::fixed::ONE;
 use super::super::levels::Level;
@@ -17,7 +17,7 @@ const COARSE: Range<u32> = 2..6;
 /// Buckets whose patterns are tabulated together.
 const TOGETHER: usize = 4;
 
-/// Flips at level α: 1000 at 0.05, more for a smaller one.
+/// Number of random flips at level α: 1000 at 0.05, more for smaller α; between 999 and 9999.
 fn flips(alpha: f64) -> usize {
     (50.0 / alpha).ceil().clamp(999.0, 9_999.0) as usize
 }
@@ -25,7 +25,7 @@ fn flips(alpha: f64) -> usize {
 /// p-values that hold whatever the dependence within buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterTests {
-    /// Patterns of signs, the sample's own included.
+    /// Number of sign patterns, the sample's own included.
     pub patterns: usize,
     /// T_d at 2, 4, 8 … cells.
     pub levels: Vec<f64>,
@@ -35,7 +35,7 @@ pub struct ClusterTests {
     pub coarse: f64,
     /// T-Cal at 64 cells; 1 where there are fewer.
     pub fine: f64,
-    /// The score test of three directions.
+    /// The score test of the directions 1, ln z and −ln(1−z).
     pub smooth: f64,
     /// Cox's score test.
     pub cox: f64,
@@ -154,7 +154,8 @@ impl Data {
         }
     }
 
-    /// Adds the statistics of a row: totals by cell, then the score vector.
+    /// Appends the statistics of a row (ΣU by cell, then the score vector) to `found`; overwrites
+    /// the row.
     fn statistics(&self, row: &mut Vec<f64>, found: &mut Found) {
         let cells = row.len() - DIRECTIONS;
         let mut score = [0.0; DIRECTIONS];
@@ -183,7 +184,7 @@ impl Data {
     }
 }
 
-/// Sums of neighbours.
+/// The sums of pairs of neighbours.
 fn halved(values: &[f64]) -> Vec<f64> {
     values.chunks(2).map(|pair| pair.iter().sum()).collect()
 }
@@ -198,10 +199,11 @@ fn value(form: &Option<Quadratic>, score: &[f64; DIRECTIONS]) -> f64 {
     form.as_ref().map_or(0.0, |form| form.of_score(score))
 }
 
-/// The rows of some buckets under each pattern of their signs, so that a flip adds few rows.
+/// For each group of buckets, the sum of its rows under each pattern of signs, so that a flip adds
+/// few rows.
 struct Table {
     width: usize,
-    /// By group of buckets and pattern.
+    /// By group of buckets: one row after the other, for each pattern of signs.
     groups: Vec<Vec<f64>>,
 }
 
@@ -228,7 +230,7 @@ impl Table {
         }
     }
 
-    /// The sum of all rows; a bit of `signs` says that its bucket is negative.
+    /// The sum of all rows; a bit of `signs` that is set makes its bucket negative.
     fn row(&self, mut signs: u64, row: &mut Vec<f64>) {
         row.clear();
         row.resize(self.width, 0.0);
@@ -242,8 +244,8 @@ impl Table {
     }
 }
 
-/// The share of values that are at least each of them, up to rounding: a value is a tie of another
-/// if it is within 10⁻⁹ of it, for sums of the same terms may differ in their last bits.
+/// For each value, the share of values that are at least as large. Values within a relative 10⁻⁹
+/// are ties, because sums of the same terms may differ in their last bits.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -255,7 +257,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// The joint p of several levels, from the ranks of each; 1 of none.
+/// The joint p-value of `levels`, from the ranks of each; 1 for no level.
 fn joint(ranked: &[Vec<f64>], levels: &[usize]) -> f64 {
     let Some((first, rest)) = levels.split_first() else {
         return 1.0;

@@ -7,10 +7,11 @@
 //! * T_d at m cells is the sum over pairs of events of *different* buckets, T_d = (1/n) Σ_i [(ΣU)²
 //!   − Σ_b U_ib²]/N_i, with U_ib the residuals of bucket b in cell i;
 //! * the score test of the directions 1, ln z and −ln(1−z) is gᵀI⁻¹g with g = Σ_b g_b and I their
-//!   information for independent outcomes; Cox's test has 1 and the sum of the others. (The
-//!   variance Σ_b g_b g_bᵀ in place of I rejected calibrated rare events up to four times as often,
-//!   and found label noise in .38 of sets rather than .55.);
-//! * Kolmogorov–Smirnov, Kuiper and in the large are those of the path Σ_{i ≤ j} U_i at 64 cells.
+//!   information for independent outcomes; Cox's test has the directions 1 and the sum of the
+//!   others. (With the variance Σ_b g_b g_bᵀ in place of I, calibrated rare events were rejected up
+//!   to four times as often, and label noise was found in .38 of sets rather than .55);
+//! * Kolmogorov–Smirnov, Kuiper and calibration in the large are statistics of the path Σ_{i ≤ j}
+//!   U_i at 64 cells.
 //!
 //! **Sign flips.** If the law of a bucket's totals is symmetric, multiplying all its residuals by
 //! ±1 does not change it, whatever the dependence within the bucket. Each flip draws one sign for
@@ -19,8 +20,8 @@
 //! randomization test of Hoeffding, *The large-sample power of tests based on permutations of
 //! observations*, 1952). Levels are joined by ranks: the smallest rank-p over levels, ranked among
 //! those of the flips. With eleven buckets or fewer all 2^(G−1) patterns are taken. The smallest p
-//! with G buckets is 2^(1−G), .016 at 7: below [`CLUSTERS_MIN`] nothing is left for sharing, and
-//! there is no answer.
+//! with G buckets is 2^(1−G), .016 at 7: with fewer than [`CLUSTERS_MIN`] buckets several tests
+//! cannot share α, and there is no p-value.
 //!
 //! The flips assume that the totals of a bucket are about symmetric. With few and rare positives in
 //! each bucket they are not. So a decision takes the larger of this p-value and the one for
@@ -32,11 +33,12 @@
 //!
 //! **Bets.** A detector multiplies the likelihood ratios of panes. If totals have variance φV in
 //! place of V, the mean of a ratio is 1 again once its logarithm is divided by φ, as with exp(λU/φ
-//! − λ²V/2φ) for normal U. φ depends on what a bet adds up: effects of a cluster that cancel in its
-//! total do not cancel in the total of its high scores. So there are several, of the panes before
-//! ([`RunningClusters`]), over buckets of the whole stream: a cluster that comes back is one. Their
-//! upper bounds of 90 % are used, because bets that assume too little dispersion win even against a
-//! calibrated model. With fewer than 12 effective buckets there is no stake.
+//! − λ²V/2φ) for normal U. φ depends on the residuals that a bet adds up: effects of a cluster that
+//! cancel in its total do not cancel in the total of its high scores. So there are several φ,
+//! estimated from the panes before ([`RunningClusters`]). Buckets are those of the whole stream: a
+//! cluster that comes back is the same one. Their upper bounds of 90 % are used, because bets that
+//! assume too little dispersion win even against a calibrated model. With fewer than 12 effective
+//! buckets no bet is placed.
 //!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!
@@ -49,8 +51,8 @@
 //! are the formulas there.
 //!
 //! Always: the same sums, seed and α give the same bits. Cost: 16 additions of a row of 67 numbers
-//! a flip, for the rows of all sign patterns of four buckets are added up once; about a millisecond
-//! for 999 flips.
+//! a flip, because the rows of all sign patterns of four buckets are added up once; about a
+//! millisecond for 999 flips.
 
 mod by_score;
 mod flips;
@@ -64,7 +66,7 @@ pub use robust::{Clusters, ends_factor, estimate};
 pub use running::{Dispersions, GROUPS_MIN, RunningClusters};
 pub use sums::{BUCKETS, Bucket, BucketSums, ClusterCell, ClusterSums, LEVEL_MAX};
 
-/// Fewest buckets that say anything.
+/// Fewest buckets for a test.
 pub const CLUSTERS_MIN: usize = 8;
 
 #[cfg(test)]

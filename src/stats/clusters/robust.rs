@@ -7,26 +7,26 @@ use super::CLUSTERS_MIN;
 use super::sums::{ClusterCell, ClusterSums};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// What is said of the clusters of a sample.
+/// The number and the dispersion of the clusters of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Clusters {
     /// Occupied buckets, G.
     pub buckets: u32,
-    /// G*, as many buckets of equal size as say as much.
+    /// G* = (Σn_b)²/Σn_b², the effective number of buckets.
     pub effective: f64,
     /// φ̂, the variance of bucket totals as a multiple of that of independent outcomes; 1 where
     /// nothing varies.
     pub factor: f64,
-    /// Patterns of signs that the tests took; 0 where there are too few buckets.
+    /// Number of sign patterns that the tests took; 0 where there are too few buckets.
     pub patterns: u32,
-    /// Whether nothing named them, and events of one score count as a cluster.
+    /// Whether clusters are unnamed, so that events of one score count as a cluster.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub by_score: bool,
 }
 
 impl Clusters {
-    /// What sums of events say whose ΣU² is `u2`.
+    /// The dispersion of ΣU by bucket; `u2` is ΣU² of all events.
     pub fn of(sums: &ClusterSums, u2: f64) -> Clusters {
         let of = |(_, b): (_, &super::BucketSums)| {
             let u: f64 = b.cells.iter().map(ClusterCell::u).sum();
@@ -35,8 +35,8 @@ impl Clusters {
         dispersion_of(sums.occupied().map(of).collect(), u2)
     }
 
-    /// The same of Spiegelhalter's sum Σ(1 − 2z)U; z is the mean score of its cell of the level at
-    /// which the sums are kept.
+    /// The dispersion of Spiegelhalter's sum Σ(1 − 2z)U by bucket; z is the mean score of its cell
+    /// at `level`, the level at which the sums are kept.
     pub fn of_spiegelhalter(sums: &ClusterSums, level: &Level) -> Clusters {
         let mut means = vec![(0u64, 0u64); level.cells as usize];
         for (_, b) in sums.occupied() {
@@ -58,7 +58,7 @@ impl Clusters {
         dispersion_of(sums.occupied().map(of).collect(), squares)
     }
 
-    /// Whether there are too few to say anything.
+    /// Whether there are fewer than [`CLUSTERS_MIN`] buckets.
     pub fn are_few(&self) -> bool {
         (self.buckets as usize) < CLUSTERS_MIN
     }
@@ -80,7 +80,7 @@ pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
     Clusters {
         buckets: all.len() as u32,
         effective,
-        // Of independent outcomes the sum over buckets is 1 − 1/G* of `single`.
+        // For independent outcomes the expected sum over buckets is (1 − 1/G*)·`single`.
         factor: match effective > 1.0 && single > 0.0 {
             true => between * effective / (effective - 1.0) / single,
             false => 1.0,
@@ -90,8 +90,8 @@ pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
     }
 }
 
-/// What widens a variance of ν degrees of freedom so that normal ends at this confidence are those
-/// of Student's t.
+/// The factor on a variance of ν = `degrees` degrees of freedom that turns the ends of a normal
+/// interval at this confidence into those of Student's t.
 pub fn ends_factor(degrees: f64, confidence: f64) -> f64 {
     let tail = 0.5 * (1.0 - confidence);
     match StudentsT::new(0.0, 1.0, degrees) {
@@ -100,7 +100,7 @@ pub fn ends_factor(degrees: f64, confidence: f64) -> f64 {
     }
 }
 
-/// The estimate at a level that the buckets' cells nest in, of `kept` levels.
+/// The estimate at `level`, whose cells are unions of the 2^`kept` cells of the buckets.
 pub fn estimate(sums: &ClusterSums, kept: u32, level: &Level) -> Estimate {
     let cells = level.cells as usize;
     let join = (1usize << kept) / cells;

@@ -1,13 +1,14 @@
 //! Dispersion of a stream so far, for bets on its next pane.
 //!
 //! Events of a cluster can err together in many ways: all scores are too low, or low ones are too
-//! low and high ones too high. A sum of residuals U = y − z shows the dependence in what it adds up
-//! and hides what cancels in it. So φ is measured for several sums: of all U, of U times the
-//! log-odds of z, and of the U of each half, quarter and eighth of the cells. Bets on all scores
-//! are divided by the first, bets on slopes by the second, and all others by the greatest.
+//! low and high ones too high. A sum of residuals U = y − z shows only the dependence that does not
+//! cancel in it. So φ is measured for several sums: of all U, of U times the log-odds of z, and of
+//! the U of each half, quarter and eighth of the cells. Bets on all scores are divided by the
+//! first, bets on slopes by the second, and all others by the greatest.
 //!
-//! Dependence may rise. So φ is the larger of that of all panes and that of the last ones: at least
-//! [`BLOCK_EVENTS`] events in enough groups, and at most twice as many.
+//! Dependence may rise. So φ is the larger of two: that of all panes, and that of the last panes.
+//! The last panes have at least [`BLOCK_EVENTS`] events in enough groups, and at most about twice
+//! as many.
 
 use super::super::axis::{Grid, logit};
 use super::super::fixed::CLIP;
@@ -21,13 +22,14 @@ use std::ops::Range;
 /// Normal quantile below which the estimate lies with probability 0.1.
 const Z_10: f64 = -1.281_551_565_544_6;
 
-/// The same with probability 0.01, for few groups: there the estimate may be so far too small that
-/// bets win against a calibrated model in spite of a threshold of millions.
+/// Normal quantile below which the estimate lies with probability 0.01. It is used for few groups:
+/// their estimate may be so far too small that bets win against a calibrated model in spite of a
+/// threshold of millions.
 const Z_01: f64 = -2.326_347_874_040_8;
 
 /// Fewest groups of equal size over which bets are placed. With 9 names one of 300 calibrated
-/// streams still alarmed, in spite of [`Z_01`], where 0.009 may (threshold over stake e^17.76, 1500
-/// panes); with 12 names none of 1000.
+/// streams still alarmed, in spite of [`Z_01`], although at most 0.009 are expected to (threshold
+/// over stake e^17.76, 1500 panes); with 12 names none of 1000.
 pub const GROUPS_MIN: f64 = 12.0;
 
 /// Degrees of freedom from which [`Z_10`] is enough.
@@ -41,16 +43,17 @@ pub const BLOCK_EVENTS: u64 = 4096;
 /// than that of all panes.
 const BLOCK_GROUPS: f64 = 32.0;
 
-/// Parts of the cells that are added up by themselves.
+/// Number of parts into which the cells are divided; each part has sums of its own.
 const PARTS: usize = 8;
 
-/// Of logit² there are so many bits after the point.
+/// Number of bits of logit² after the binary point.
 const SLOPE_BITS: u32 = 16;
 
 /// The unit of sums.
 const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
 
-/// How much more outcomes vary within clusters than independent ones, each at least 1.
+/// Dispersions φ: the variance of bucket totals as a multiple of that of independent outcomes; each
+/// at least 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dispersions {
     /// For bets on all scores alike.
@@ -61,7 +64,7 @@ pub struct Dispersions {
     pub other: f64,
 }
 
-/// Sums of one bucket. What leaves its integer stays at the end of it.
+/// Sums of one bucket. Each saturates at the end of its integer's range.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct BucketTotals {
@@ -132,8 +135,8 @@ impl RunningClusters {
         }
     }
 
-    /// The φ, each at least 1, that the true one exceeds with probability 0.1 (0.01 where there are
-    /// few groups of clusters); `None` while there are too few to say.
+    /// Upper bounds on φ, each at least 1, which the true φ exceeds with probability 0.1 (0.01
+    /// where there are few groups of clusters); `None` while there are too few groups.
     pub fn dispersions(&self) -> Option<Dispersions> {
         let all = self.all.dispersions()?;
         let mut last = self.before.clone();
@@ -148,8 +151,8 @@ impl RunningClusters {
         })
     }
 
-    /// How many groups of equal size say as much as the clusters of all panes, where events are
-    /// clustered and these are too few for [`RunningClusters::dispersions`].
+    /// The effective number of groups over all panes, if events are clustered but groups are too
+    /// few for [`RunningClusters::dispersions`]; else `None`.
     pub fn too_few(&self) -> Option<f64> {
         let some = self.all.n() > 0 && self.dispersions().is_none();
         some.then(|| self.all.groups())
@@ -164,7 +167,7 @@ impl RunningClusters {
 }
 
 impl Block {
-    /// That of one pane of clustered events.
+    /// The block of one pane; `None` if its events have no clusters.
     fn of(pane: &Sums) -> Option<Block> {
         let (clusters, grid) = (pane.clusters()?, pane.grid());
         let mut block = Block {
@@ -213,7 +216,7 @@ impl Block {
         all.fold(0, u64::saturating_add)
     }
 
-    /// How many groups of equal size say as much.
+    /// The effective number of groups, (Σn_b)²/Σn_b².
     fn groups(&self) -> f64 {
         let sizes = self.occupied().map(|b| b.events(0..PARTS));
         let (n, squares) = sizes.fold((0.0, 0.0), |(n, squares), m| (n + m, squares + m * m));
@@ -224,8 +227,8 @@ impl Block {
         self.buckets.iter().filter(|b| b.n != [0; PARTS])
     }
 
-    /// The bound of φ for sums of buckets, each with its number of events, whose squares add up to
-    /// `squares`; `None` where there are too few groups.
+    /// An upper bound on φ; `None` where there are too few groups. `of` gives the number of events
+    /// and the sum of a bucket, `squares` the sum of the squares of all events in units of 2⁻³².
     fn bound(&self, of: impl Fn(&BucketTotals) -> (f64, f64), squares: u64) -> Option<f64> {
         let sums = self.occupied().map(of).filter(|(n, _)| *n > 0.0);
         let said = dispersion_of(sums.collect(), squares as f64 * UNIT);
@@ -251,7 +254,7 @@ impl Block {
         let mut other = intercept.max(slope);
         for len in [PARTS / 2, PARTS / 4, 1] {
             for begin in (0..PARTS).step_by(len) {
-                // A part in which there are too few groups says nothing.
+                // A part with too few groups has no bound and does not count.
                 other = other.max(of_parts(begin..begin + len).unwrap_or(1.0));
             }
         }

@@ -1,4 +1,4 @@
-//! The additive sums by cluster: what the tests of dependent outcomes need, and no more.
+//! The additive sums by cluster: only what the tests of dependent outcomes need.
 //!
 //! A stream may have any number of clusters, so one sum per cluster would need unbounded memory.
 //! Instead, a hash of its name assigns each cluster to one of [`BUCKETS`] *buckets*. A bucket is a
@@ -87,7 +87,7 @@ impl ClusterCell {
 pub struct BucketSums {
     /// ΣU ln z and −ΣU ln(1−z), z clipped to [2⁻³², 1−2⁻³²], in units of 2⁻³².
     pub directions: [i64; 2],
-    /// By cell; those after the last occupied one are not there.
+    /// By cell, up to the last occupied one.
     pub cells: Vec<ClusterCell>,
 }
 
@@ -97,7 +97,7 @@ impl BucketSums {
         self.cells.iter().map(|c| c.n).sum()
     }
 
-    /// Makes room for so many cells, at most 64.
+    /// Makes room for `len` cells, at most 64.
     fn grow(&mut self, len: usize) {
         if self.cells.len() < len {
             let room = len.next_power_of_two();
@@ -135,7 +135,7 @@ impl BucketSums {
     }
 }
 
-/// The sums of all buckets. See the module.
+/// The additive sums of clustered events, by bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterSums {
     /// By bucket; empty, or all of them.
@@ -147,7 +147,7 @@ impl ClusterSums {
     pub const BYTES_MAX: usize =
         BUCKETS * (size_of::<BucketSums>() + (1 << LEVEL_MAX) * size_of::<ClusterCell>());
 
-    /// The finest level that is kept of a grid.
+    /// The finest level of a grid that is kept by bucket.
     pub fn level_of(grid: Grid) -> u32 {
         grid.level().min(LEVEL_MAX)
     }

@@ -64,9 +64,9 @@ fn names_that_differ_in_one_letter_spread_over_all_buckets() {
     for i in 0..6400 {
         counts[Bucket::of(format!("user-{i}").as_bytes()).index() as usize] += 1;
     }
-    // Poisson of mean 100: beyond this for one of 64 with probability 1e-4.
+    // Poisson of mean 100: with probability 1e-4 any of the 64 counts is outside.
     assert!(counts.iter().all(|c| (55..=150).contains(c)), "{counts:?}");
-    // It must never change: sums that are stored rest on it.
+    // The hash must never change, because stored sums depend on it.
     assert_eq!(Bucket::of(b"anna").index(), 51);
     assert_eq!(Bucket::from_index(64), None);
 }
@@ -81,7 +81,8 @@ fn few_buckets_take_all_patterns_and_fewer_than_eight_say_nothing() {
     assert_eq!(tested(&of(7), 5), None);
 }
 
-/// All residuals of one sign: no pattern of eight signs but the sample's own is as far out.
+/// All residuals have one sign: of all patterns of eight signs only the sample's own is that
+/// extreme.
 #[test]
 fn exact_p_values_are_counts_of_patterns() {
     let all: Vec<Event> = (0..80).map(|i| (0.3, true, i % 8)).collect();
@@ -89,7 +90,7 @@ fn exact_p_values_are_counts_of_patterns() {
     for p in [t.in_the_large, t.ks, t.kuiper, t.smooth, t.coarse, t.fine] {
         assert_eq!(p, 1.0 / 128.0);
     }
-    // One bucket against seven: the patterns with at least as unequal signs are 1 + 8 of 128.
+    // One bucket against seven: 1 + 8 of 128 patterns have signs that are at least as unequal.
     let all: Vec<Event> = (0..80).map(|i| (0.5, i % 8 > 0, i % 8)).collect();
     assert_eq!(tested(&all, 1).unwrap().in_the_large, 9.0 / 128.0);
 }
@@ -259,6 +260,6 @@ fn the_upper_end_covers_where_clusters_share_noise_of_all_cells() {
         let e = evaluate(&sums(&all), &Options::default()).unwrap();
         below += u32::from(e.interval.upper < 0.06);
     }
-    // Before the mean residual had a say 18 % of such sets; 5 % is nominal.
+    // Before the mean residual counted, the end was too low in 18 % of such sets; 5 % is nominal.
     assert!(below <= 22, "{below} of {sets}");
 }

@@ -26,13 +26,14 @@ pub fn debiased_l2(level: &Level) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// The same estimator over distinct scores, for calibrators that output few values: every score is
-/// a cell of its own, so s is the score itself. The papers print it in per cent, without a root
-/// (Lee et al. 2022, Tables 4 to 6).
+/// [`debiased_l2`] over distinct scores, for calibrators that output few values: every score is a
+/// cell of its own, so s is the score itself. The papers print it in per cent, without a root (Lee
+/// et al. 2022, Tables 4 to 6).
 ///
-/// A score that occurs once is left out, since nothing tells its noise from its error; `None` where
-/// no score repeats. The program of that paper (`ece_kumar`, later `discrete_debiased_l2_ece`) adds
-/// the squared residual of such a score without a correction. Where every score repeats both agree.
+/// A score that occurs once is left out, because its noise cannot be separated from its error;
+/// `None` where no score repeats. The program of that paper (`ece_kumar`, later
+/// `discrete_debiased_l2_ece`) adds the squared residual of such a score without a correction.
+/// Where every score repeats both agree.
 ///
 /// Eight events, four of score 0.5 with three positive and four of 0.25 with none: (4·0 +
 /// 4·0.0625)/8 = 1/32.
@@ -54,8 +55,9 @@ pub fn debiased_l2_distinct(sample: &[(f64, bool)]) -> Option<f64> {
 /// over `cells` equal cells by redrawing scores with replacement and outcomes from them, (1 +
 /// #{ECE* ≥ ECE})/(1 + R).
 ///
-/// Scores are redrawn too, so the test is not conditional; the bias of the ℓ1-ECE is in both.
-/// `None` without events. It is one level of what T-Cal tests over all.
+/// Scores are redrawn too, so the test is not conditional on them; the ℓ1-ECE is biased alike in
+/// the sample and in the draws. `None` without events. The test uses one level, where T-Cal uses
+/// all.
 pub fn consistency_p_value(
     sample: &[(f64, bool)],
     cells: u64,

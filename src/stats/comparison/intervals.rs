@@ -1,16 +1,16 @@
 //! Intervals for the ℓ2-ECE by resampling: bootstrap, subsampling, HulC.
 //!
-//! All take T, the unbiased estimator at m cells (Sun, Chaudhari, Barnett, Dobriban 2024, (4)), for
+//! All treat T, the unbiased estimator at m cells (Sun, Chaudhari, Barnett, Dobriban 2024, (4)), as
 //! a black box and draw from the sample; the paper's Figure 4 shows why its own interval is needed.
 //!
 //! * Bootstrap: quantiles of T over samples drawn with replacement. An event drawn twice pairs with
 //!   itself and adds U² to the cross products, so T* is off by about (cells/n)·mean U² and the
 //!   interval sits too high.
-//! * Subsampling (Politis, Romano 1994): √b(T_b − T) over subsets of b = ⌊√n⌋ stands for √n(T −
-//!   ECE²). At b = 31 and 50 cells hardly two events share a cell.
-//! * HulC (Kuchibhotla, Balakrishnan, Wasserman 2024): the range of T over B disjoint parts, B from
-//!   the median bias Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1
-//!   and B so as to be exact.
+//! * Subsampling (Politis, Romano 1994): √b(T_b − T) over subsets of b = ⌊√n⌋ approximates √n(T −
+//!   ECE²) in distribution. At b = 31 and 50 cells hardly two events share a cell.
+//! * HulC (Kuchibhotla, Balakrishnan, Wasserman 2024): the range of T over B disjoint parts. B is
+//!   the least with ((½−Δ)^B + (½+Δ)^B) ≤ α, where Δ, the median bias of T, is estimated by
+//!   subsampling. The number of parts is drawn from B − 1 and B, so that the error is exactly α.
 //!
 //! Ends are on the ℓ2-ECE scale, roots of ends cut at 0; the squared ends, which may be negative,
 //! have functions of their own. Residuals may be vectors: then products are inner products. Cost:
@@ -36,7 +36,7 @@ impl Ends {
         }
     }
 
-    /// The value lies in it.
+    /// Whether `x` lies in the interval, ends included.
     pub fn contains(&self, x: f64) -> bool {
         self.lower <= x && x <= self.upper
     }
@@ -46,13 +46,13 @@ impl Ends {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
-    /// m.
+    /// m, the number of cells.
     pub cells: u32,
-    /// Redrawn samples, and subsets.
+    /// Number of redrawn samples, and of subsets.
     pub replicates: u32,
     /// Confidence of each interval.
     pub confidence: f64,
-    /// T.
+    /// T, the unbiased estimate of the squared error; may be negative.
     pub estimate_squared: f64,
     /// Bootstrap.
     pub bootstrap: Ends,
@@ -87,7 +87,7 @@ pub fn compare(
     })
 }
 
-/// A sample cut into m cells once, from which T of any part is one pass.
+/// A sample cut into m cells once, so that T of any part takes one pass.
 #[derive(Debug, Clone)]
 pub struct Cut {
     cells: Vec<u32>,
@@ -164,7 +164,7 @@ impl Cut {
         quantiles(&mut drawn, confidence)
     }
 
-    /// T of random subsets of ⌊√n⌋ events.
+    /// The size ⌊√n⌋ of a subset, and T of random subsets of this size.
     fn subsets(&self, replicates: u32, rng: &mut Rng) -> (f64, Vec<f64>) {
         let n = self.n();
         let size = (n as f64).sqrt().floor().max(1.0) as usize;
@@ -216,8 +216,9 @@ impl Cut {
     }
 }
 
-/// Number of parts for median bias `bias` < ½: the least B with (½−Δ)^B + (½+Δ)^B ≤ α, or with a
-/// chance that makes the error α on average, B − 1.
+/// Number of parts of HulC for a median bias Δ = `bias` < ½: the least B with (½−Δ)^B + (½+Δ)^B ≤
+/// α, or B − 1 with the probability that makes the error α on average. `uniform`, drawn from [0,
+/// 1), decides.
 pub fn hulc_parts(bias: f64, alpha: f64, uniform: f64) -> usize {
     let miss = |b: i32| (0.5 - bias).powi(b) + (0.5 + bias).powi(b);
     let mut parts = 1;
@@ -321,7 +322,7 @@ mod tests {
         let mut all: Vec<f64> = (0..39).map(|_| draw()).collect();
         all.sort_by(f64::total_cmp);
         near(got, quantile(&all, 0.05), quantile(&all, 0.95));
-        // Subsampling: subsets of ten, by the first ten places of a shuffle that goes on.
+        // Subsampling: subsets of ten, the first ten places of a shuffle that continues.
         let subsets = |seed: u64| -> (Vec<f64>, Rng) {
             let mut rng = Rng::new(seed);
             let mut order = whole.clone();

@@ -1,12 +1,13 @@
-//! Statistics of outcomes that are drawn from the scores, and their ranks among the observed ones.
+//! Statistics of outcomes that are drawn from the scores, and the ranks of the observed ones among
+//! them.
 //!
-//! A replicate costs as much as rare outcomes are expected, at most 2ΣV: hits are drawn
-//! ([`super::hits`]), and each changes every statistic by a known step ([`super::sample`]). Where
-//! leaves are few beside the hits, 64 replicates at once take a third of the time
+//! The cost of a replicate grows with the expected number of rare outcomes, at most 2ΣV: hits are
+//! drawn ([`super::hits`]), and each changes every statistic by a known step ([`super::sample`]).
+//! Where leaves are few compared with hits, 64 replicates at once take a third of the time
 //! ([`super::lanes`]).
 //!
-//! All statistics of one replicate come from the same hits, so their joint law is there too. The
-//! observed statistics are worked out by the same steps, so ties with drawn ones are equal up to
+//! All statistics of one replicate come from the same hits, so their joint law is drawn too. The
+//! observed statistics are computed by the same steps, so ties with drawn ones are equal up to
 //! rounding.
 
 use super::super::levels::Level;
@@ -16,8 +17,8 @@ use super::lanes::Lanes;
 use super::rank::Ranks;
 use super::sample::{Sample, observed_hits, rare_outcomes};
 
-/// Leaves for each hit of a replicate up to which 64 replicates at once take less time: a sixteenth
-/// less with about 8, and half as much again with about 31.
+/// Leaves for each hit of a replicate, up to which 64 replicates at once take less time: a
+/// sixteenth less with about 8 leaves, but half as much again with about 31.
 const LEAVES_A_HIT: f64 = 10.0;
 
 /// A statistic that has one value a replicate.
@@ -29,9 +30,9 @@ pub enum Statistic {
     Smooth,
     /// Cox's score test: its directions are 1 and ln z − ln(1−z).
     Cox,
-    /// Largest |ΣU| of the scores up to any.
+    /// Kolmogorov–Smirnov: the largest absolute partial sum of U in order of score.
     Cumulative,
-    /// Range of ΣU of the scores up to any.
+    /// Kuiper: the range of the partial sums of U in order of score.
     Kuiper,
     /// |ΣU|.
     InTheLarge,
@@ -39,17 +40,17 @@ pub enum Statistic {
     Spiegelhalter,
 }
 
-/// The statistics of levels, and further ones.
+/// Observed and drawn statistics: one for each level, then those of [`Statistic`].
 #[derive(Debug, Clone)]
 pub struct Drawn {
     levels: usize,
-    /// Of all statistics.
+    /// Observed values and replicates of all statistics.
     pub ranks: Ranks,
 }
 
 impl Drawn {
-    /// Draws `replicates` sets of outcomes for the scores of `leaves`. Levels, and the interval's,
-    /// nest in them; nothing is weighted.
+    /// Draws `replicates` sets of outcomes for the scores of `leaves`. The cells of `levels` and
+    /// `interval` are unions of leaves; nothing is weighted.
     pub fn of(
         leaves: &Level,
         levels: &[Level],
@@ -82,7 +83,7 @@ impl Drawn {
         }
     }
 
-    /// p-value of a statistic: (1 + #{drawn ≥ observed})/(R + 1), of `scale` times the observed.
+    /// p-value of a statistic: (1 + #{drawn ≥ `scale`·observed})/(R + 1), with R replicates.
     pub fn p_value(&self, statistic: Statistic, scale: f64) -> f64 {
         let at = self.position(statistic);
         self.ranks.p_value(at, |observed| scale * observed)

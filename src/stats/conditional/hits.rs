@@ -3,7 +3,7 @@
 //! Leaves are grouped by the probability r of their rarer outcome: in (2^−(k+1), 2^−k] each. Both
 //! ways to draw a group are exact, and each group is drawn in the one that takes less time:
 //!
-//! * *by words*, where outcomes are not very rare: a uniform number of 64 bits is below r·2⁶⁴ where
+//! * *by words*, where outcomes are not very rare: a uniform number of 64 bits is below r·2⁶⁴ if
 //!   its first bit that differs is 0. The bits of 64 numbers are drawn place by place, a word for
 //!   each place, until all have differed: after some eight words;
 //! * *by jumps*, where they are: the events of the group are repeated 64 times, once for each
@@ -16,8 +16,8 @@ use crate::rng::Rng;
 /// Replicates that are drawn together, a bit of a word each.
 pub(crate) const LANES: usize = 64;
 
-/// The least 2^−k of a group that is drawn by words: an event of 64 replicates takes about as long
-/// as a trial by a jump.
+/// The least 2^−k of a group that is drawn by words: there an event of 64 replicates takes about as
+/// long by words as by jumps.
 const BY_WORDS: f64 = 1.0 / 64.0;
 
 /// Draws the hits of replicates.
@@ -25,17 +25,17 @@ const BY_WORDS: f64 = 1.0 / 64.0;
 pub(crate) struct Hits {
     by_words: Vec<Group>,
     by_jumps: Vec<Group>,
-    /// Expected in a replicate.
+    /// Expected number of hits in a replicate.
     expected: f64,
     words: Vec<(u32, u64)>,
     lanes: Vec<Vec<u32>>,
-    /// Lanes that were handed out.
+    /// Number of lanes that [`Hits::next`] has returned.
     used: usize,
 }
 
 impl Hits {
-    /// Of leaves that are each given by the probability of its rarer outcomes, at most `most`, and
-    /// its number of events. Certain ones are never hit.
+    /// The hits of leaves. Each leaf is given by the probability of its rarer outcome, at most
+    /// `most`, and its number of events. A leaf of probability 0 is never hit.
     pub fn of(leaves: impl Iterator<Item = (f64, f64)>, most: f64) -> Hits {
         let groups = Group::all(leaves, most);
         let expected = groups.iter().map(Group::expected).sum();
@@ -50,13 +50,13 @@ impl Hits {
         }
     }
 
-    /// Hits that are expected in a replicate.
+    /// Expected number of hits in a replicate.
     pub fn expected(&self) -> f64 {
         self.expected
     }
 
     /// The hits of the next 64 replicates: positions of leaves, each with a bit for each replicate
-    /// that has a hit there. A leaf comes as often as it has several.
+    /// that has a hit there. A leaf with hits of several events occurs several times.
     pub fn next_words(&mut self, rng: &mut Rng) -> &[(u32, u64)] {
         self.words.clear();
         for group in &self.by_words {
@@ -93,9 +93,9 @@ struct Group {
     /// 1/ln(1 − bound).
     jump: f64,
     leaves: Vec<u32>,
-    /// rare/bound of each.
+    /// Of each leaf, the probability of its rarer outcome divided by `bound`.
     keep: Vec<f64>,
-    /// Events up to and with each.
+    /// Number of events up to and including each leaf.
     ends: Vec<u64>,
 }
 
@@ -175,14 +175,14 @@ impl Group {
     }
 }
 
-/// The greatest of the numbers of 64 bits that a uniform one is at most with this probability,
-/// above 0 and at most 1.
+/// The number `last` such that a uniform number of 64 bits is at most `last` with this probability,
+/// which is above 0 and at most 1.
 fn last_below(probability: f64) -> u64 {
     const WORDS: f64 = (1u128 << 64) as f64;
     ((probability * WORDS).ceil() as u128).saturating_sub(1) as u64
 }
 
-/// A bit for each of 64 uniform numbers: whether it is at most `last`.
+/// Draws 64 uniform numbers; a bit for each says whether it is at most `last`.
 fn at_most(last: u64, rng: &mut Rng) -> u64 {
     let (mut less, mut equal) = (0, u64::MAX);
     for place in (0..u64::BITS).rev() {
@@ -196,7 +196,7 @@ fn at_most(last: u64, rng: &mut Rng) -> u64 {
     less | equal
 }
 
-/// The number of ends that are at most `event`: a search that is short where the answer is near.
+/// The number of ends that are at most `event`, by a galloping search: short where it is small.
 fn gallop(ends: &[u64], event: u64) -> usize {
     let mut reach = 1;
     while reach < ends.len() && ends[reach] <= event {

@@ -1,29 +1,29 @@
 //! The statistics of 64 replicates at once.
 //!
 //! [`Sample::statistics`] walks from hit to hit, and most of its time goes into finding the next
-//! one. Where leaves are few beside the hits, it is faster to walk over all leaves and cells, hit
-//! or not, with the numbers of 64 replicates side by side: the processor then takes several in one
-//! instruction.
+//! one. Where leaves are few compared with hits, it is faster to walk over all leaves and cells,
+//! hit or not, with the numbers of 64 replicates side by side: the processor then takes several in
+//! one instruction.
 
 use super::super::smooth::DIRECTIONS;
 use super::hits::LANES;
 use super::sample::{Further, Sample};
 
-/// A number of each replicate.
+/// One number for each of 64 replicates.
 type Each = [f64; LANES];
 
 const ZERO: Each = [0.0; LANES];
 
-/// Hits of an event in 64 replicates from which all bits are added, four at a time, and not only
-/// those that are set. Half and twice as many took no less time.
+/// Number of set bits of a word from which all its bits are added, four at a time, and not only the
+/// set ones. Half and twice as many took no less time.
 const MANY: u32 = 16;
 
-/// Room for the numbers of 64 replicates.
+/// Buffers for the statistics of 64 replicates.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// Hits of each leaf.
     hits: Vec<Each>,
-    /// Σs and Σ(1 − 2r) of each cell.
+    /// For each cell, the sum of the steps of ΣU of its hits, and the sum of their 1 − 2r.
     cells: Vec<(Each, Each)>,
     statistics: Vec<Each>,
 }
@@ -60,8 +60,8 @@ impl Lanes {
         &self.statistics
     }
 
-    /// Hands the hits of leaves to their finest cells. Returns the scores, Σ(U² − V), and the least
-    /// and greatest ΣU.
+    /// Adds the hits of leaves to their finest cells. Returns the score vectors, Σ(U² − V), and the
+    /// least and greatest partial sum of U.
     fn walk_leaves(&mut self, sample: &Sample) -> ([Each; DIRECTIONS], Each, Each, Each) {
         let (mut score, mut square) = (sample.score.map(|s| [s; LANES]), [sample.square; LANES]);
         let (mut low, mut high, mut steps) = (ZERO, ZERO, ZERO);
@@ -85,7 +85,8 @@ impl Lanes {
         (score, square, low, high)
     }
 
-    /// Adds what the hits in cells change, each handed on to the next coarser one.
+    /// Adds to the statistics of levels what the hits change; each cell passes its hits on to the
+    /// next coarser one.
     fn walk_cells(&mut self, sample: &Sample) {
         for (at, cell) in sample.cells.iter().enumerate() {
             let (steps, squares) = self.cells[at];
@@ -112,7 +113,7 @@ fn add(to: &mut Each, by: &Each, factor: f64) {
     }
 }
 
-/// Adds 1 for each bit that is set.
+/// Adds 1 to the number of each replicate whose bit is set in `word`.
 #[inline]
 fn count(to: &mut Each, mut word: u64) {
     if word.count_ones() < MANY {

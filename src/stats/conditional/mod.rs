@@ -27,10 +27,10 @@
 //! With 1300 scores below .02 that is .2 to .3 for the last of three directions, and χ² then has
 //! two to three times its level at .01 and up to eighteen times at .0005. So formulas need
 //! [`needed`] outcomes behind every direction, the more the smaller α is. Over 540 layouts of
-//! scores a score test then rejects at most 1.3 times as often as it says at .05, 1.5 times at .01
-//! and 1.9 times at .001, where no more than [`EFFECTIVE_KEPT`] are asked for. The combination asks
-//! it for a third of α: from the rates there it follows that it rejects some 1.2, 1.3 and 1.4 times
-//! as often.
+//! scores a score test then rejects at most 1.3 times as often as nominal at .05, 1.5 times at .01
+//! and 1.9 times at .001, where no more than [`EFFECTIVE_KEPT`] are required. The combination uses
+//! the score test at a third of α; with the rates there, the combination rejects some 1.2, 1.3 and
+//! 1.4 times as often as nominal.
 //!
 //! | ΣV | levels have the shape, directions the outcomes | null |
 //! |---|---|---|
@@ -40,15 +40,15 @@
 //! | > 100 | no | formulas, without the levels and directions that do not have them |
 //!
 //! Where only directions lack outcomes and α asks for more than [`HITS_MAX`] outcomes in all
-//! replicates, formulas serve without these directions: at α = .001 most windows of a few hundred
-//! events are such, and 10⁴ replicates of 50 outcomes take some 12 ms, over a hundred times an
+//! replicates, formulas serve without these directions: at α = .001 this concerns most windows of a
+//! few hundred events, and 10⁴ replicates of 50 outcomes take some 12 ms, over a hundred times an
 //! evaluation by formulas.
 //!
 //! The criterion depends on the scores alone, so choosing by it costs no validity. All statistics
 //! are drawn together ([`draw`]), so joint p-values are exact too. Events of one common weight are
 //! drawn as if they had none. Events of several weights cannot be drawn from cells: levels without
-//! the shape and directions without the outcomes are left out, and below the least information,
-//! then (Σw²V)²/Σw⁴V, nothing is tested.
+//! the shape and directions without the outcomes are left out. Below the least information, then
+//! (Σw²V)²/Σw⁴V, no law holds and only Bennett's bound is left.
 
 mod draw;
 pub(crate) mod hits;
@@ -66,7 +66,7 @@ use super::null::Moments;
 use super::smooth::needed;
 use draw::Drawn;
 
-/// Least shape 4κ₂³/κ₃² of the law of a level that formulas are trusted with.
+/// Least shape 4κ₂³/κ₃² of the law of a level for which formulas are trusted.
 pub const SHAPE_MIN: f64 = 0.25;
 
 /// Least ΣV for formulas.
@@ -79,25 +79,25 @@ pub const INFORMATION_DRAWN: f64 = 100.0;
 /// direction alone: some 5 ms.
 const HITS_MAX: f64 = 2e5;
 
-/// Most outcomes that a direction must rest on where none can be drawn: a larger error of its level
-/// is better than no test.
+/// Most outcomes that are required of a direction where outcomes cannot be drawn: a test whose
+/// level is less exact is better than none.
 const EFFECTIVE_KEPT: f64 = 20.0;
 
-/// What a test knows of one level.
+/// The estimates of one level and their null moments.
 #[derive(Debug, Clone, Copy)]
 pub struct LevelTerms {
     /// T_d.
     pub debiased: f64,
     /// T_b.
     pub plug_in: f64,
-    /// Its exact moments given the scores.
+    /// Exact null moments of T_d given the scores.
     pub moments: Moments,
     /// Null correlation with the level before it.
     pub correlation: f64,
 }
 
 impl LevelTerms {
-    /// T_d where outcomes vary φ times as independent ones would: (U²/φ − ΣU²)/N.
+    /// T_d of outcomes with φ times the variance of independent ones: (1/n) Σ [(ΣU)²/φ − ΣU²]/N.
     fn debiased_under(&self, dispersion: f64) -> f64 {
         self.debiased - self.less(dispersion)
     }
@@ -112,7 +112,7 @@ impl LevelTerms {
 pub struct Null {
     terms: Vec<LevelTerms>,
     trusted: Vec<bool>,
-    /// Of each level.
+    /// The p-value of each level.
     p_values: Vec<f64>,
     n: f64,
     information: f64,
@@ -121,24 +121,24 @@ pub struct Null {
     drawn: Option<Drawn>,
 }
 
-/// What the null is asked of.
+/// What the null of a sample depends on.
 pub struct Asked<'a> {
     /// Levels, coarse to fine.
     pub levels: &'a [Level],
-    /// Cells that they all nest in.
+    /// The finest cells; those of all levels are unions of them.
     pub leaves: &'a Level,
-    /// The level of the interval, where it nests there too.
+    /// The level of the interval, if its cells are unions of leaves too.
     pub interval: Option<&'a Level>,
     /// Level of the test, in (0, 1).
     pub alpha: f64,
     /// Seed of the draws.
     pub seed: u64,
-    /// φ ≥ 1: outcomes vary so many times as independent ones would.
+    /// φ ≥ 1: the variance of outcomes as a multiple of that of independent ones.
     pub dispersion: f64,
-    /// How many tests the p-values are adjusted for afterwards.
+    /// Number of tests for which the p-values are adjusted afterwards.
     pub family: u32,
-    /// The fewest outcomes that a direction of the score tests rests on; infinite where they are
-    /// not asked for.
+    /// The fewest outcomes that a direction of the score tests rests on; infinite without score
+    /// tests.
     pub effective: f64,
 }
 
@@ -215,8 +215,7 @@ impl Null {
         self.drawn.is_none() && self.information < INFORMATION_MIN
     }
 
-    /// The fewest outcomes that a direction of a score test may rest on: any where outcomes are
-    /// drawn.
+    /// The fewest outcomes that a direction of a score test may rest on: 0 if outcomes are drawn.
     pub fn least_effective(&self) -> f64 {
         match self.drawn {
             Some(_) => 0.0,
@@ -230,13 +229,14 @@ impl Null {
         has_variance && (self.drawn.is_some() || (self.trusted[level] && !self.is_silent()))
     }
 
-    /// Whether the law of a level by its exact moments fits: neither positives nor negatives are
+    /// Whether the law of a level by its exact moments is used: neither positives nor negatives are
     /// few.
     pub fn fits(&self, level: usize) -> bool {
         self.drawn.is_none() && self.trusted[level] && !self.is_silent()
     }
 
-    /// p-value of a level; 1 for one that does not take part, but 0 where the null cannot give it.
+    /// p-value of a level; 1 for a level that does not take part, but 0 if its outcomes are
+    /// impossible under the null.
     pub fn level_p_value(&self, level: usize) -> f64 {
         self.p_values[level]
     }
@@ -289,9 +289,9 @@ impl Null {
         Some(joint::min_p_value(smallest, &chain))
     }
 
-    /// The p-value of another statistic: the drawn one, else that of its formula; `None` where it
-    /// has none or no p-value can be had. `share` is what dispersion leaves of the statistic, 1/φ
-    /// of a quadratic one and 1/√φ of a linear one.
+    /// The p-value of another statistic: the drawn one, else that of its `formula`; `None` without
+    /// a formula, or where no p-value can be had. A drawn p-value is that of `share` times the
+    /// observed statistic: 1/φ for a quadratic one and 1/√φ for a linear one.
     pub fn p_value(&self, statistic: Statistic, share: f64, formula: Option<f64>) -> Option<f64> {
         match &self.drawn {
             Some(drawn) => formula.map(|_| drawn.p_value(statistic, share)),
@@ -306,7 +306,7 @@ impl Null {
         if e.null.variance <= 0.0 {
             return Some(e.null_p_value());
         }
-        // T has the mean that dispersion gives it, and its spread.
+        // Subtracts the mean that dispersion gives T, and divides by its spread.
         let t = (e.t - (self.dispersion - 1.0) * e.excess) / self.dispersion;
         match &self.drawn {
             Some(drawn) => {
@@ -326,23 +326,23 @@ pub(crate) fn trusts(m: &Moments) -> bool {
 
 /// Most replicates of a first round.
 const REPLICATES_MAX: f64 = 9_999.0;
-/// Most replicates of all: no drawn p-value is below 1e-5, so a family of more than α·10⁵ tests, or
-/// one test at an α below 1e-5, rejects none by it.
+/// Most replicates of all: no drawn p-value is below 1e-5, so none rejects in a family of more than
+/// α·10⁵ tests, or at an α below 1e-5.
 const EXTENDED_MAX: f64 = 99_999.0;
 
-/// α of the replicates that are drawn first. More are drawn for a smaller one where some p-value is
-/// at most 2α + .01: without one near α no combination of them is below it.
+/// Least α for the number of replicates that are drawn first. For a smaller α more are drawn if
+/// some p-value is at most 2α + .01: otherwise no combination of p-values is below α.
 const FIRST: f64 = 0.05;
 
-/// Replicates: 1000 at α = 0.05, more for smaller α.
+/// Number of replicates: 1000 at α = 0.05, more for smaller α, at most [`REPLICATES_MAX`].
 pub(crate) fn replicates(alpha: f64) -> usize {
     (50.0 / alpha).ceil().clamp(999.0, REPLICATES_MAX) as usize
 }
 
-/// Replicates where a statistic is beyond all of [`replicates`] and the smallest p-value of so many
-/// tests counts that many times. Drawing on only then is valid: a p-value at the floor of the
-/// replicates so far is a rank among all replicates afterwards (Besag, Clifford, *Sequential Monte
-/// Carlo p-values*, 1991).
+/// Number of replicates if a statistic exceeds all of the first [`replicates`], and the smallest
+/// p-value of `family` tests is multiplied by their number. Drawing on only then is valid: a
+/// p-value at the floor of the replicates so far is a rank among all replicates afterwards (Besag,
+/// Clifford, *Sequential Monte Carlo p-values*, 1991).
 pub(crate) fn in_family(alpha: f64, family: u32) -> usize {
     let wanted = 4.0 * f64::from(family) / alpha;
     (wanted.ceil().min(EXTENDED_MAX) as usize).max(replicates(alpha))

@@ -13,7 +13,7 @@ fn slack(x: f64) -> f64 {
     TIE * (1.0 + x.abs())
 }
 
-/// How many drawn statistics are at least the observed one; ties are.
+/// Number of drawn statistics that are at least the observed one, ties included.
 fn reaching(drawn: &[f64], observed: f64) -> usize {
     let bar = observed - slack(observed);
     drawn.iter().filter(|&&t| t >= bar).count()
@@ -25,8 +25,9 @@ pub fn p_value(drawn: &[f64], observed: f64) -> f64 {
 }
 
 /// P(smallest p-value over the columns ≤ the observed one): every replicate is ranked column by
-/// column among the others and the data, as the data are. Only the best of a column can have a rank
-/// as good as the data's best, so only they are sorted. \[Westfall and Young 1993\]
+/// column among the others and the data, and so are the data. Only the best values of a column can
+/// have a rank as good as the best of the data, so only these are sorted. \[Westfall and Young
+/// 1993\]
 fn joint_p_value(columns: &[&[f64]], observed: &[f64]) -> f64 {
     let total = columns.first().map_or(0, |c| c.len());
     let ranks = columns
@@ -74,12 +75,12 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Of observed statistics, and a column of replicates for each.
+    /// From the observed statistics, and a column of replicates for each.
     pub fn new(observed: Vec<f64>, columns: Vec<Vec<f64>>) -> Ranks {
         Ranks { observed, columns }
     }
 
-    /// Of so many replicates, each as `draw` adds it to an empty list.
+    /// Draws this number of replicates: `draw` adds the statistics of one to an empty list.
     pub fn of(observed: Vec<f64>, replicates: usize, mut draw: impl FnMut(&mut Vec<f64>)) -> Ranks {
         let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
         let mut drawn = Vec::with_capacity(observed.len());
@@ -98,7 +99,7 @@ impl Ranks {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// The smallest p-value of a statistic.
+    /// The smallest p-value of all statistics.
     pub fn least_p_value(&self) -> f64 {
         let all = (0..self.columns.len()).map(|at| self.p_value(at, |observed| observed));
         all.fold(1.0, f64::min)
@@ -110,13 +111,13 @@ impl Ranks {
         all > had && self.least_p_value() <= 1.0 / (had + 1) as f64
     }
 
-    /// p-value of a statistic whose observed value is this of the one that was observed.
+    /// p-value of statistic `at`, where `of` first maps its observed value.
     pub fn p_value(&self, at: usize, of: impl Fn(f64) -> f64) -> f64 {
         p_value(&self.columns[at], of(self.observed[at]))
     }
 
-    /// p-value of the smallest p-value of these statistics, by their joint law; each is observed
-    /// lower by the second number.
+    /// p-value of the smallest p-value of these statistics, by their joint law; the second number
+    /// is subtracted from each observed value.
     pub fn joint_p_value(&self, all: impl Iterator<Item = (usize, f64)>) -> f64 {
         let both = all.map(|(at, less)| (&self.columns[at][..], self.observed[at] - less));
         let (columns, observed): (Vec<_>, Vec<_>) = both.unzip();

@@ -1,20 +1,20 @@
 //! A sample whose outcomes are drawn: what each rare outcome changes.
 //!
-//! Given the scores, a calibrated model's outcomes are independent coins. In a cell of mean score
-//! z̄ the rarer outcome (positive where z̄ < ½) has the probability r = min(z̄, 1−z̄). A replicate
-//! begins with no rare outcome at all, and every rare outcome that is drawn is a *hit* in a leaf, a
-//! cell of the finest level. Hits change the statistics by known steps: with s = ±1 the step of ΣU,
-//! D = ΣU of a cell before them and Q = ΣU²,
+//! Given the scores, a calibrated model's outcomes are independent Bernoulli variables. In a cell
+//! of mean score z̄ the rarer outcome (positive where z̄ < ½) has the probability r = min(z̄,
+//! 1−z̄). A replicate begins with no rare outcome at all, and every rare outcome that is drawn is a
+//! *hit* in a leaf, a cell of the finest level. Hits change the statistics by known steps: with s =
+//! ±1 the step of ΣU, D = ΣU of a cell before them and Q = ΣU²,
 //!
 //! ```text
 //! (D + Σs)² − (Q + Σ(1 − 2r)) − (D² − Q) = Σs(2D + Σs) − Σ(1 − 2r)
 //! ```
 //!
 //! The cells of all levels nest, so Σs and Σ(1 − 2r) of a cell are added once to the next coarser
-//! cell with further events. A cell that holds the same in several levels counts for all of them;
-//! one of a single event has no part in any statistic.
+//! cell with further events. A cell that holds the same events in several levels counts for all of
+//! them; a cell of a single event has no part in any statistic.
 //!
-//! Cells stand for their events by the mean score, as everywhere; within a cell of 1/4096 the
+//! Cells stand for their events by the mean score, as everywhere; within a cell of width 1/4096 the
 //! spread of scores changes the variance by a relative 10⁻⁴ at most where it matters.
 
 use super::super::levels::Level;
@@ -30,7 +30,7 @@ pub(super) fn observed_hits(leaves: &Level) -> Vec<u32> {
     hits
 }
 
-/// The probability of the rarer outcome of each leaf, and its events.
+/// The probability of the rarer outcome of each leaf, and its number of events.
 pub(super) fn rare_outcomes(leaves: &Level) -> impl Iterator<Item = (f64, f64)> {
     leaves.occupied.iter().map(|c| (base_of(c.z, c.n).1, c.n))
 }
@@ -60,7 +60,7 @@ pub(super) struct Cell {
     pub base: f64,
     /// 1/N, or 1/(N − 1) at the interval's level.
     pub weight: f64,
-    /// The first and last level in which it holds the same.
+    /// The first and last level in which it holds the same events.
     pub levels: (usize, usize),
     /// The next coarser cell with further events.
     pub parent: Option<u32>,
@@ -70,13 +70,13 @@ pub(super) struct Cell {
     squares: f64,
 }
 
-/// One level: ΣU without a hit and the weight of each cell, the weight 0 for one of a single event;
-/// and the cell of each leaf.
+/// One level: for each cell, ΣU without a hit and its weight, which is 0 for a single event; for
+/// each leaf, its cell.
 #[derive(Debug)]
 struct Tier {
     cells: Vec<(f64, f64)>,
     of_leaf: Vec<u32>,
-    /// Σ(D² − Q)·weight without a hit.
+    /// Σ[(ΣU)² − ΣU²]·weight without a hit.
     base: f64,
 }
 
@@ -84,9 +84,9 @@ struct Tier {
 #[derive(Debug)]
 pub(super) struct Sample {
     pub leaves: Vec<Leaf>,
-    /// Those of the levels, then those of the interval's; each after those that lie in it.
+    /// The cells of the levels, then those of the interval's; each after the cells that lie in it.
     pub cells: Vec<Cell>,
-    /// Σ(D² − Q)·weight of each level without a hit.
+    /// Σ[(ΣU)² − ΣU²]·weight of each level without a hit.
     pub bases: Vec<f64>,
     /// Whether the last level is the interval's.
     with_interval: bool,
@@ -96,7 +96,7 @@ pub(super) struct Sample {
     vertex: usize,
     smooth: Option<Quadratic>,
     cox: Option<Quadratic>,
-    /// The scores of both, and Σ(U² − V), without a hit.
+    /// The score vector of both tests, and Σ(U² − V), without a hit.
     pub score: [f64; DIRECTIONS],
     pub square: f64,
     /// A bit for each cell that was hit.
@@ -106,11 +106,11 @@ pub(super) struct Sample {
     steps: Vec<f64>,
 }
 
-/// What a replicate has beside the statistics of levels.
+/// The sums of a replicate that the statistics beside those of levels need.
 pub(super) struct Further {
     pub score: [f64; DIRECTIONS],
     pub square: f64,
-    /// The least and greatest ΣU of the scores up to any, 0 counted in.
+    /// The least and greatest partial sum of U in order of score, 0 included.
     pub extremes: (f64, f64),
 }
 
@@ -164,7 +164,7 @@ impl Sample {
         sample
     }
 
-    /// Adds the cells of tiers that nest, coarse to fine, as the first or second of each leaf.
+    /// Adds the cells of nested tiers, coarse to fine; `which` is their place in [`Leaf::cells`].
     fn add_cells(&mut self, which: usize, tiers: &[Tier]) {
         let first = self.bases.len();
         self.bases.extend(tiers.iter().map(|tier| tier.base));
@@ -228,8 +228,8 @@ impl Sample {
         out.extend(self.further(&further));
     }
 
-    /// The statistics beside those of levels, in the order of [`super::Statistic`]; first the
-    /// interval's, where there is none.
+    /// The statistics beside those of levels, in the order of [`super::Statistic`]; the interval's
+    /// is 0 if there is none, and else comes before them.
     pub fn further(&self, f: &Further) -> impl Iterator<Item = f64> + use<> {
         let (score, (low, high)) = (f.score, f.extremes);
         let of = |q: &Option<Quadratic>, g| q.as_ref().map_or(0.0, |q| q.of_score(&g));
@@ -252,7 +252,7 @@ impl Sample {
         self.hit[at as usize / 64] |= 1 << (at % 64);
     }
 
-    /// Adds what the hits change to the statistics of levels; forgets them.
+    /// Adds to the statistics of levels what the hits change; clears the hits of cells.
     fn settle(&mut self, out: &mut [f64]) {
         for word in 0..self.hit.len() {
             // Cells come after those that lie in them, so bits are only added further on.
@@ -273,7 +273,7 @@ impl Sample {
         }
     }
 
-    /// The least and greatest ΣU of the scores up to any, 0 counted in; forgets the hits.
+    /// The least and greatest partial sum of U in order of score, 0 included; clears the hits.
     fn extremes(&mut self) -> (f64, f64) {
         let (mut low, mut high) = (0.0f64, 0.0f64);
         let (mut begin, mut steps) = (0, 0.0);
@@ -304,7 +304,7 @@ impl Sample {
     }
 }
 
-/// ΣU of a cell without its rarer outcome, and the probability of that.
+/// ΣU of a cell without any rarer outcome, and the probability of its rarer outcome.
 fn base_of(z: f64, n: f64) -> (f64, f64) {
     let mean = (z / n).clamp(0.0, 1.0);
     if is_low(z, n) {

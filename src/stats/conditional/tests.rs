@@ -20,7 +20,7 @@ fn sample(scores: &[f64], rng: &mut Rng) -> Vec<(f64, bool)> {
     scores.iter().map(|&z| (z, rng.uniform() < z)).collect()
 }
 
-/// How many of so many calibrated sets are rejected.
+/// How many of `sets` calibrated sets are rejected.
 fn rejected(sets: usize, mut one: impl FnMut() -> Option<Evaluation>) -> usize {
     (0..sets)
         .filter(|_| one().is_some_and(|e| e.reject))
@@ -71,7 +71,7 @@ fn one_common_weight_is_none() {
         // Three times the odds are found in most sets.
         assert_eq!(rejected > 20, k > 1.0, "{weight}: {rejected}");
     }
-    // Weights that differ are drawn by nothing.
+    // Outcomes of events with different weights are not drawn.
     let sample: Vec<WeightedEvent> = (scores.iter().enumerate())
         .map(|(i, &z)| (z, rng.uniform() < z, 1.0 + 0.1 * (i % 2) as f64))
         .collect();

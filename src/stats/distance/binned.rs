@@ -43,7 +43,7 @@ pub struct Binned {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampled {
-    /// M.
+    /// M, the number of sampled pairs.
     pub terms: usize,
     /// Mean of the terms; may be negative.
     pub squared: f64,

@@ -27,8 +27,7 @@ use super::points::Points;
 pub fn interval(points: &Points) -> f64 {
     let (atoms, n) = (points.atoms(), points.n());
     let m = atoms.len();
-    // Prefix sums before each point, and the lower edge at which an interval beginning there
-    // begins.
+    // Prefix sums before each point, and the lower edge of an interval that begins at it.
     let (mut mass, mut residual) = (vec![0.0; m + 1], vec![0.0; m + 1]);
     for (i, a) in atoms.iter().enumerate() {
         mass[i + 1] = mass[i] + a.n / n;
@@ -73,7 +72,7 @@ const LANES: usize = 4;
 
 impl Row {
     /// min of F + |r − s| + (p − q)·(high − l) over equally long columns; in lanes, because a
-    /// minimum over floats in order is not turned into vectors.
+    /// minimum over floats in order is not vectorised.
     fn least(&self, f: &[f64], s: &[f64], q: &[f64], l: &[f64]) -> f64 {
         let cost = |f: f64, s: f64, q: f64, l: f64| {
             f + (self.r - s).abs() + (self.p - q) * (self.high - l)
@@ -93,7 +92,7 @@ impl Row {
     }
 }
 
-/// Terms between two looks at whether a row may end: enough for the loop to run in vectors.
+/// Terms between two checks whether a row may end: enough for a vectorised loop.
 const STRIDE: usize = 64;
 
 #[cfg(test)]

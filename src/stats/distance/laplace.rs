@@ -1,4 +1,4 @@
-//! The Laplace kernel calibration error and its exact null law.
+//! The Laplace kernel calibration error and its exact null moments.
 //!
 //! kCE² = E[U U′ e^{−|z−z′|/ν}] over two independent copies (Kumar, Sarawagi, Jain 2018; Błasiok et
 //! al. 2023, section 8, ν = 1); its empirical form n⁻² ΣΣ U_i U_j e^{−|z_i−z_j|/ν}, diagonal
@@ -13,8 +13,8 @@
 //!
 //! Given the scores, under the null the U are independent with variance V = z(1−z), so n²·kCE² has
 //! mean ΣV and variance Σ V(1−2z)² + 2ΣΣ_{i≠j} e^{−2|z−z′|/ν} V V′: the same recursion at ν/2. A
-//! gamma law with these two moments gives p-values where 10 rare outcomes are expected; McDiarmid's
-//! inequality gives one that holds at any n.
+//! gamma law with these two moments gives p-values where ΣV is at least 10; McDiarmid's inequality
+//! gives one that holds at any n.
 //!
 //! Constants that the paper leaves out or has looser (derived): smCE ≤ √2·kCE and lower distance ≤
 //! √3.5·kCE, because the norm of the kernel's space is ½[w(0)² + w(1)² + ∫(w² + w′²)]; the paper's
@@ -60,8 +60,8 @@ pub struct Laplace {
     /// `None` where ΣV is below [`GAMMA_MIN`], since the law of rare outcomes has steps, and where
     /// outcomes depend on each other in clusters.
     pub p_value: Option<f64>,
-    /// The same by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where positive. Valid at
-    /// any n; 1 where outcomes depend on each other in clusters.
+    /// An upper bound on the p-value by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where
+    /// positive. Valid at any n; 1 where outcomes depend on each other in clusters.
     pub p_value_bound: f64,
 }
 
@@ -129,9 +129,9 @@ pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
 
 /// P(Q ≥ x) of a positive quadratic form of the given mean μ and variance σ², the larger of two: by
 /// the gamma law of both, and by one χ² with one degree, μ + σ(χ²₁ − 1)/√2. The gamma law is that
-/// of a form whose many weights differ little; of one large weight beside many small ones, as where
-/// one frequent class dominates, it knows no more than the mean, and its far tail is too thin. One
-/// χ² alone has the largest skewness of all forms of that variance, √8.
+/// of a form whose many weights differ little; for one large weight beside many small ones, as
+/// where one frequent class dominates, its far tail is too thin. One χ² alone has the largest
+/// skewness of all forms of that variance, √8.
 pub fn form_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
     let gamma = gamma_p_value(x, mean, variance)?;
     if variance <= ROUNDING * mean * mean {
@@ -141,8 +141,8 @@ pub fn form_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
     Some(gamma.max(chi_squared_tail(single, 1)))
 }
 
-/// Share of the squared mean up to which a variance is what rounding left: of one event with all of
-/// the uncertainty and z = ½ the variance is 0.
+/// Share of the squared mean up to which a variance counts as rounding. If one event has all of the
+/// uncertainty and z = ½, the variance is 0.
 const ROUNDING: f64 = 1e-12;
 
 /// Block of an ordered sample from which the kernel sum of any union of neighbouring blocks

@@ -27,11 +27,11 @@
 use super::points::Points;
 use super::program::{self, Pair, Solution};
 
-/// How near to come.
+/// How precisely [`lower`] computes the distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Effort {
-    /// Gap between the proved bounds that is good enough.
+    /// Gap between the proved bounds that is small enough.
     pub tolerance: f64,
     /// Rounds of cutting planes at most; at least 1.
     pub rounds_max: u32,
@@ -127,8 +127,8 @@ fn first_nodes(points: &Points, gap_max: f64) -> Vec<f64> {
     nodes
 }
 
-/// The mass of each node, and how far it was moved to it on average: each score is at its node, or
-/// at the nearest where it shares one.
+/// The mass of each node by outcome, and how far scores were moved to their nodes on average: a
+/// score that shares a node goes to the nearest.
 fn masses(points: &Points, nodes: &[f64]) -> (Vec<Pair>, f64) {
     let mut mass = vec![[0.0; 2]; nodes.len()];
     let (mut next, mut moved) = (0, 0.0);
@@ -168,8 +168,8 @@ fn violations(nodes: &[f64], r: &[Pair], tolerance: f64) -> (f64, Vec<f64>) {
 /// Maximum over u in [a, b] of (1−u)·s₀(u) + u·s₁(u), s_y(u) = max(r_y(a) − (u−a), r_y(b) − (b−u)),
 /// and where.
 ///
-/// Each s_y has one kink; the function is convex-free only between the kinks, where the slopes
-/// differ and a parabola may peak; elsewhere the ends of the pieces decide.
+/// Each s_y has one kink. Only between the kinks, where the slopes differ, may the function have a
+/// peak; elsewhere its maximum is at the ends of the pieces.
 fn worst_in_gap(a: f64, b: f64, left: Pair, right: Pair) -> (f64, f64) {
     let kink = |y: usize| (0.5 * (a + b + left[y] - right[y])).clamp(a, b);
     let least = |u: f64, y: usize| (left[y] - (u - a)).max(right[y] - (b - u));

@@ -66,7 +66,7 @@ pub enum Extent {
 }
 
 /// The distances of one sample, each on the scale of scores, with how far it may be off that of the
-/// raw scores; `None` what the extent leaves out.
+/// raw scores; `None` for what the extent leaves out.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Distances {
@@ -80,7 +80,7 @@ pub struct Distances {
     pub lower: Option<Lower>,
     /// Interval calibration error, or an upper bound of it.
     pub interval: Option<f64>,
-    /// `interval` is that of the raw scores, not only at least that.
+    /// Whether `interval` is exactly that of the raw scores, not only an upper bound.
     pub interval_exact: bool,
     /// Surrogate interval error; at least the interval error of the raw scores.
     pub surrogate: f64,
@@ -93,7 +93,8 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Those of dependent outcomes, for which the null law of the kernel error is not known.
+    /// The distances of dependent outcomes: without p-values, because the null law of the kernel
+    /// error is not known for them.
     pub(crate) fn of_dependent(mut self) -> Distances {
         (self.laplace.p_value, self.laplace.p_value_bound) = (None, 1.0);
         self
@@ -135,7 +136,7 @@ pub(super) fn of_ascending(sample: &[(f64, bool)], extent: Extent) -> Option<Dis
     Some(gather(&exact, coarse, surrogate))
 }
 
-/// k beyond which 2^−k is below what the surrogate error of any sample can use.
+/// The last k that the surrogate error tries: later ones would lower it by less than 2⁻¹².
 const SURROGATE_LAST: u32 = 12;
 
 /// The distances of a window, from the cells of its finest level; `edges` gives the scores between
@@ -171,7 +172,8 @@ fn surrogate_with_error(cells: &Points) -> f64 {
     (0..=SURROGATE_LAST).map(term).fold(f64::MAX, f64::min)
 }
 
-/// `fine` for what costs no more than its points, `coarse` for the rest, where it is wanted.
+/// Computes the distances: from `fine` those of cost proportional to its points, from `coarse` the
+/// others, where they are wanted.
 fn gather(fine: &Points, coarse: Option<(&Points, Effort)>, surrogate: f64) -> Distances {
     let (smooth, smooth_error) = (smooth::smooth(fine), fine.spread());
     let laplace = laplace::laplace(fine, NU);

@@ -1,16 +1,16 @@
 //! The empirical law that every distance is a functional of: scores with the outcomes seen at them.
 //!
 //! [`Points`] lists distinct scores in ascending order, each with its count, its positives and its
-//! residual. From raw scores nothing is lost: equal scores are pooled, and no distance tells them
-//! apart. From the cells of a window each cell becomes one point at the *mean* of its scores. The
-//! obvious other place is the cell's centre; the mean is better twice: the point's residual ΣU = Σy
-//! − Nz̄ is then that of a genuine law of (z, y), so every inequality between distances holds for
-//! the values reported too, and the scores move less.
+//! residual. From raw scores nothing is lost: equal scores are pooled, and no distance
+//! distinguishes them. From the cells of a window each cell becomes one point at the *mean* of its
+//! scores. The obvious other place is the cell's centre; the mean is better for two reasons: the
+//! point's residual ΣU = Σy − Nz̄ is then that of a genuine law of (z, y), so every inequality
+//! between distances holds for the values reported too, and the scores move less.
 //!
 //! What the move can change is known, from the cell's sums alone. With x = |z − z̄|, by
 //! Cauchy–Schwarz, Σ|U|x ≤ √(ΣU²·Σx²) and Σx ≤ √(N·Σx²), where Σx² = Σz² − (Σz)²/N is at most
 //! N(width/2)² (Popoviciu 1935). The sums over cells, divided by n, are [`Points::spread`] and
-//! [`Points::shift`]; each distance states its error bar by them. Both are 0 for raw scores.
+//! [`Points::shift`]; each distance computes its error bar from them. Both are 0 for raw scores.
 //!
 //! Always: scores ascend strictly, counts are positive, |ΣU| ≤ N. Cost: one pass over a level, or
 //! one sort of the scores. Error bars: Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of
@@ -27,7 +27,7 @@ pub struct Atom {
     pub n: f64,
     /// Σy.
     pub y: f64,
-    /// ΣU, U = y − z; positive where the model says too little.
+    /// ΣU, U = y − z; positive where scores are too low.
     pub u: f64,
     /// ΣU².
     pub u2: f64,
@@ -67,7 +67,7 @@ impl Atom {
     }
 }
 
-/// The empirical law of scores and outcomes. See the module.
+/// The empirical law of scores and outcomes: distinct scores, or cells, with their sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Points {
     n: f64,
@@ -86,7 +86,7 @@ impl Points {
         Points::of_ascending(&ascending(sample))
     }
 
-    /// The same of a sample in ascending order.
+    /// From raw scores in ascending order and their outcomes; `None` without events.
     pub(in super::super) fn of_ascending(sample: &[(f64, bool)]) -> Option<Points> {
         let rises = sample.windows(2).filter(|pair| pair[0].0 < pair[1].0);
         let mut atoms: Vec<Atom> = Vec::with_capacity(1 + rises.count());

@@ -17,7 +17,7 @@
 //! Always: the primal point is feasible (it starts strictly inside, at r ≡ −¼, and steps keep the
 //! slacks positive); so its value is a lower bound. The multipliers λ ≥ 0 give an upper bound even
 //! while they miss Aᵀλ = g by some e: λᵀb + Σ|e|, since an optimal r lies in [−1, 1]. The two
-//! bounds are what is returned; nothing about the method need be believed.
+//! bounds are returned, so the method need not be trusted.
 
 /// One node's two functions r₀, r₁.
 pub type Pair = [f64; 2];
@@ -39,10 +39,10 @@ pub struct Solution {
     pub steps: u32,
 }
 
-/// Newton steps after which the bounds stand as they are.
+/// Most Newton steps; after them the bounds are returned as they are.
 const STEPS_MAX: u32 = 80;
 
-/// Steps without halving the gap after which double precision has given what it can.
+/// Steps without halving the gap after which double precision is exhausted.
 const STEPS_IDLE: u32 = 8;
 
 /// Share of the way to the boundary that a step takes.
@@ -81,7 +81,7 @@ struct Point<'a> {
     x: Vec<Pair>,
     slack: Vec<Rows>,
     dual: Vec<Rows>,
-    /// 1/s and λ/s of the step in hand.
+    /// 1/s and λ/s of the current step.
     inverse: Vec<Rows>,
     ratio: Vec<Rows>,
 }
@@ -171,7 +171,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// One predictor and corrector step; false where numbers have run out.
+    /// One predictor and corrector step; false where double precision is exhausted.
     fn advance(&mut self) -> bool {
         let (m, mu) = (self.nodes.len(), self.complementarity(None));
         let missed: Vec<Pair> = (self.transpose(&self.dual).iter().zip(self.mass))

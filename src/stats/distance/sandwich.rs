@@ -7,9 +7,9 @@
 //!
 //! lower distance ≤ true distance ≤ upper distance ≤ intCE ≤ SintCE ≤ 6√lower distance.
 //!
-//! smCE itself is no lower bound of the distance, as the paper's section 10.3 has it; half of it is
-//! (49 events 0.02 that fail and one 0.03 that succeeds have smCE 0.000394 and upper distance
-//! 0.000200).
+//! smCE itself is not a lower bound of the distance, although the paper's section 10.3 says so;
+//! half of it is (49 events 0.02 that fail and one 0.03 that succeeds have smCE 0.000394 and upper
+//! distance 0.000200).
 
 use super::laplace::Laplace;
 

@@ -65,7 +65,7 @@ fn supremum(masses: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 struct Falling(BinaryHeap<(u64, u64)>);
 
 impl Falling {
-    /// Adds d|x − at| and cuts off what rises then; answers by how much the minimum grew.
+    /// Adds d|x − at| and cuts off the rising part; returns by how much the minimum grew.
     fn add(&mut self, at: f64, d: f64) -> f64 {
         let (mut rest, mut grown) = (d, 0.0);
         while rest > 0.0

@@ -11,8 +11,8 @@
 //! [`GRID`] midpoints, each split linearly between its neighbours, one transform there and one back
 //! for each σ tried, and bisection on the falling smECE_σ − σ. The obvious way, n kernels at each
 //! σ, costs n·[`GRID`] each time. The authors' program (`relplot`) also splits on a grid, but cuts
-//! the Gaussian at ±½, reflects once and stops at σ within 2⁻¹⁰ or below 0.001; ours differs from
-//! it by up to a thousandth for that.
+//! the Gaussian at ±½, reflects once and stops at σ within 2⁻¹⁰ or below 0.001; so ours differs
+//! from it by up to a thousandth.
 //!
 //! Always: 0 ≤ smECE ≤ 1 (it is at most mean |U|). Cost: some twenty transforms of [`GRID`]·2
 //! points, about two milliseconds, whatever n. Error: moving a residual by x moves its kernel by at
@@ -29,10 +29,10 @@ pub const GRID: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SmoothEce {
-    /// smECE = σ*, both in one.
+    /// smECE, in [0, 1], which equals its bandwidth σ*.
     pub value: f64,
-    /// How far the value may be off that of the raw scores on no grid; large where `value` is near
-    /// the grid's width.
+    /// How far the value may be off that of the raw scores without a grid; large where `value` is
+    /// near the grid's width.
     pub error: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The laws between the measures, and windows against raw scores.
+//! The inequalities between the measures, and windows against raw scores.
 
 use super::*;
 use crate::axis::{Axis, Grid};

@@ -3,7 +3,7 @@
 //! Upper distance: the least E|z − κ(z)| over maps κ of scores to scores that make them true; κ
 //! groups distinct scores and sends each group to its rate. (Błasiok, Gopalan, Hu, Nakkiran 2023,
 //! section 4.) It is a minimum over partitions of a set, found here over subsets in 3^m steps; no
-//! fast way is known, so beyond [`ATOMS_MAX`] points the answer is `None` and intCE stands for it
+//! fast way is known, so beyond [`ATOMS_MAX`] points the result is `None`; intCE then bounds it
 //! from above, the lower distance from below.
 
 use super::points::Points;

@@ -17,14 +17,15 @@ pub(super) struct Tests<'a> {
     pub(super) tcal: TCal,
     /// T-Cal for independent outcomes, where events of one score count as a cluster.
     pub(super) single: Option<TCal>,
-    /// What T-Cal was done with.
+    /// The options with which T-Cal ran.
     pub(super) tcal_options: TCalOptions,
-    /// Of repeated scores; `None` also where outcomes are known to depend on each other.
+    /// The tests over distinct scores; `None` also where outcomes are known to depend on each
+    /// other.
     pub(super) discrete: Option<DiscreteTest>,
     pub(super) combined: Combined,
-    /// The smooth part is an upper bound of its p-value.
+    /// Whether the smooth part has only Bennett's upper bound of its p-value.
     pub(super) bounded: bool,
-    /// It is one because few large weights have most of the information.
+    /// Whether this is because few large weights carry most of the information.
     pub(super) heavy: bool,
     pub(super) smooth: Option<ScoreTest>,
     pub(super) form: Option<Quadratic>,
@@ -33,13 +34,13 @@ pub(super) struct Tests<'a> {
     pub(super) kuiper: Path,
     pub(super) in_the_large: InTheLarge,
     pub(super) spiegelhalter: Option<Spiegelhalter>,
-    /// That the squared error is 0, at the interval's level; `None` where no law is known.
+    /// p-value of a squared error of 0 at the interval's level; `None` where no law is known.
     pub(super) zero_p_value: Option<f64>,
     pub(super) clustered: Option<Clustered<'a>>,
 }
 
 impl Tests<'_> {
-    /// Whether events are clustered and there are too few clusters to say anything.
+    /// Whether events are clustered and there are too few clusters for a test.
     pub(super) fn few_clusters(&self) -> bool {
         self.clustered.as_ref().is_some_and(|c| c.said.are_few())
     }
@@ -57,7 +58,7 @@ impl Sample<'_> {
         let of_tcal = (clustered.as_ref()).map_or(factor, |c| c.said.dispersion().0.max(factor));
         let mut tcal_options = o.tcal;
         if of_tcal > 1.0 || clustered.is_some() {
-            // Redrawn outcomes, and those of the theorem, are independent.
+            // Redrawn outcomes and the theorem assume independence.
             tcal_options.critical = Critical::Moments;
         }
         if clustered.is_some() {
@@ -78,8 +79,8 @@ impl Sample<'_> {
             tcal::tcal_and_null(self.levels, None, factor, &tcal_options, asked).0
         });
         if let Some(clustered) = &clustered {
-            // Sign flips say what clusters add, and the stream's own dispersion what they do not
-            // see.
+            // Sign flips account for clusters; the null keeps the stream's own dispersion, which
+            // they do not see.
             null = null.dispersed(factor);
             match &clustered.tests {
                 None => tcal.leave_out(),
@@ -123,7 +124,8 @@ impl Sample<'_> {
             Some(ScoreTest { p_value, ..test })
         });
         let bounded = bound.is_some();
-        // What as many events of one weight would have; where that is too little, outcomes are few.
+        // If as many events of one weight would have enough information, the weights are the cause;
+        // else outcomes are few.
         let heavy = bounded && t.count * t.v_mean / t.n >= INFORMATION_MIN;
         let mut smooth = bound.or(smooth);
         let mut cox = classical::cox(t, self.interval);
@@ -163,7 +165,7 @@ impl Sample<'_> {
             });
         }
         let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
-        // Of dependent outcomes its law is not known.
+        // The law of this test is not known for dependent outcomes.
         let discrete = self.discrete.clone().filter(|_| dispersed.is_none());
         let others = [
             part(Part::Smooth, smooth.map(|s| s.p_value)),

@@ -13,11 +13,11 @@ pub(super) struct Clustered<'a> {
     sums: &'a ClusterSums,
     /// The level at which the sums are kept.
     kept: u32,
-    /// What is said of them.
+    /// Their number and dispersion.
     pub said: Clusters,
-    /// The same of Spiegelhalter's sum.
+    /// The dispersion of Spiegelhalter's sum by bucket.
     spiegelhalter: Clusters,
-    /// `None` where there are too few buckets.
+    /// The tests by sign flips; `None` where there are too few buckets.
     pub tests: Option<ClusterTests>,
 }
 
@@ -49,8 +49,8 @@ impl<'a> Clustered<'a> {
         }
     }
 
-    /// Takes the larger p-value of that for independent outcomes and that of the sign flips;
-    /// without flips there is none.
+    /// Raises each p-value to the larger of two, that for independent outcomes and that of the sign
+    /// flips; without flips there is none.
     pub fn raise(&self, to: Tested<'_>) {
         let Some(tests) = &self.tests else {
             *to.smooth = None;
@@ -71,7 +71,7 @@ impl<'a> Clustered<'a> {
         larger(&mut to.ks.p_value, tests.ks);
         larger(&mut to.kuiper.p_value, tests.kuiper);
         larger(&mut to.in_the_large.p_value, tests.in_the_large);
-        // No flips of it are made.
+        // Spiegelhalter's sum is not flipped; its own dispersion corrects it.
         if let Some(t) = to.spiegelhalter {
             let (factor, degrees) = self.spiegelhalter.dispersion();
             larger(&mut t.p_value, student(t.z / factor.sqrt(), degrees));
@@ -85,7 +85,7 @@ impl<'a> Clustered<'a> {
         independent.map(|p| p.max(*flips))
     }
 
-    /// φ as ends of intervals need it: its own uncertainty widens it.
+    /// φ for the ends of intervals, widened by its own uncertainty.
     pub fn dispersion(&self, confidence: f64) -> f64 {
         let (factor, degrees) = self.said.dispersion();
         factor * clusters::ends_factor(degrees, confidence)
@@ -112,9 +112,9 @@ impl<'a> Clustered<'a> {
         of
     }
 
-    /// Upper end of |mean residual|, and the ℓ2-ECE is at least that. The variance of T goes with
-    /// the errors that are found: where noise that cells share makes these small, the upper end of
-    /// T alone is too low.
+    /// Upper end of |mean residual|, which the ℓ2-ECE is at least. The variance of T grows with the
+    /// errors that are found: if noise that all cells share makes these small, the upper end of T
+    /// alone is too low.
     fn mean_upper(&self, level: &Level, n: f64, confidence: f64) -> f64 {
         let cells = level.occupied.iter();
         let (u, u2) = cells.fold((0.0, 0.0), |(u, u2), c| (u + c.u, u2 + c.u2));

@@ -4,8 +4,8 @@ use super::Options;
 use crate::null::{normal_survival, normal_upper_quantile};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-/// φ and its degrees of freedom, where outcomes surely vary more than independent ones and that is
-/// to be corrected.
+/// φ and its degrees of freedom, if outcomes surely vary more than independent ones and the options
+/// correct for this; else `None`.
 pub(crate) fn dispersion(o: &Options) -> Option<(f64, f64)> {
     o.overdispersion
         .filter(|_| o.correct_overdispersion)?
@@ -25,9 +25,9 @@ pub(super) fn student(z: f64, nu: f64) -> f64 {
     }
 }
 
-/// The same at the z where the normal law has the two-sided p-value `p`.
+/// [`student`] at the z where the normal law has the two-sided p-value `p`.
 pub(super) fn student_of(p: f64, nu: f64) -> f64 {
-    /// What is below has no normal quantile; the t law is far from so small a p-value.
+    /// A smaller p-value has no normal quantile; the t law is far from such p-values.
     const LEAST: f64 = 1e-300;
     student(normal_upper_quantile(0.5 * p.max(LEAST)).max(0.0), nu)
 }

@@ -12,7 +12,7 @@ use crate::tolerance::Tolerance;
 pub enum DecideBy {
     /// The combination of several tests ([`crate::combined`]).
     Combined,
-    /// T-Cal alone, as the options have it.
+    /// T-Cal alone, with [`Options::tcal`].
     Tcal,
     /// As the T-Cal paper decides: T-Cal, and the exact binomial tests where scores are discrete.
     Paper,
@@ -29,26 +29,28 @@ pub struct Options {
     /// How many tests the p-value is adjusted for afterwards: classes of one stream. Where outcomes
     /// are drawn, more of them are then drawn for a p-value that would be too coarse.
     pub family: u32,
-    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
-    /// is taken to the next power of two the grid has.
+    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). A window rounds any
+    /// other number up to the next power of two that its grid has.
     pub interval_cells: Option<u64>,
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
-    /// When 0 joins the interval.
+    /// When the interval contains 0.
     pub null_reach: NullReach,
-    /// What is tolerated.
+    /// The tolerance with which the error is compared.
     pub tolerance: Tolerance,
     /// When the exact test for discrete scores runs.
     pub discrete: DiscreteMode,
-    /// The reliability diagram has 2^this cells; at most 5.
+    /// Level of the reliability diagram, which has 2 to this power cells; at most 5.
     pub reliability_level: u32,
     /// Which distances from calibration are computed.
     pub distances: Extent,
-    /// How negatives were sampled. Raw scores are carried accordingly; those of a window have been.
+    /// How negatives were sampled. Raw scores are carried to the sampled events accordingly; those
+    /// of a window have been already.
     pub sampling: Sampling,
     /// How much more outcomes vary than independent ones, where the stream has measured it.
     pub overdispersion: Option<Overdispersion>,
-    /// Whether p-values, interval and ratio are corrected for it, or it is only reported.
+    /// Whether p-values, interval and ratio are corrected for overdispersion, or it is only
+    /// reported.
     pub correct_overdispersion: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is said about a sample.
+//! The results of an evaluation.
 
 use super::{
     Brier, Combined, Comparison, Cox, DecideBy, Direction, DiscreteTest, Distances, InTheLarge,
@@ -10,7 +10,7 @@ use crate::corp::CurveCell;
 use crate::overdispersion::Overdispersion;
 use crate::repeats::RepeatedScores;
 
-/// All that is said about one sample.
+/// All results for one sample.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
@@ -24,7 +24,7 @@ pub struct Evaluation {
     pub event_rate: f64,
     /// The adaptive test.
     pub tcal: TCal,
-    /// The options it ran with.
+    /// The options with which T-Cal ran.
     pub tcal_options: TCalOptions,
     /// Interval for the ℓ2-ECE.
     pub interval: Interval,
@@ -38,7 +38,7 @@ pub struct Evaluation {
     pub reject: bool,
     /// p-value of the test that decided; 1 where it has none ([`Evaluation::deciding_p_value`]).
     pub p_value: f64,
-    /// Weighted events let few outcomes be expected, or few large weights have most of the
+    /// Whether weighted events have few expected outcomes, or few large weights carry most of the
     /// information. No law of the tests holds then, the p-value of the combination is an upper
     /// bound, and no power is known.
     pub bounded: bool,
@@ -48,7 +48,7 @@ pub struct Evaluation {
     pub tolerance: Comparison,
     /// ℓ1-ECE: over 15 equal cells offline, over the nearest dyadic level (16) live.
     pub ece_l1: f64,
-    /// Its number of cells.
+    /// Number of cells of `ece_l1`.
     pub ece_l1_cells: u64,
     /// Largest |mean residual| of a cell, over the cells of `ece_l1` with enough events.
     pub mce: Option<Mce>,
@@ -73,7 +73,7 @@ pub struct Evaluation {
     pub direction: Direction,
     /// Cells of the reliability diagram.
     pub reliability: Vec<ReliabilityCell>,
-    /// The axis on which its cells are equal.
+    /// The axis on which the cells of the diagram are equal.
     pub axis: Axis,
     /// Fine cells for the CORP curve ([`crate::corp`]).
     pub curve: Vec<CurveCell>,
@@ -81,15 +81,15 @@ pub struct Evaluation {
     pub distances: Option<Distances>,
     /// How negatives were sampled, where they were, with the event rate of the whole population.
     pub sampled: Option<Sampled>,
-    /// What is said of weights, where events have them.
+    /// Sum and effective number of weights, where events have them.
     pub weights: Option<Weights>,
     /// How often scores repeat exactly, where the sample is known.
     pub repeated: Option<RepeatedScores>,
     /// How much more outcomes vary than independent ones, where that is known; p-values, interval
     /// and ratio are corrected for it where it is surely above 1.
     pub overdispersion: Option<Overdispersion>,
-    /// What is said of clusters, where events have them: tests, interval and ratio then hold
-    /// whatever the dependence within clusters, and `overdispersion` is not used.
+    /// Number and dispersion of clusters, where events have them: tests, interval and ratio then
+    /// hold whatever the dependence within clusters, and `overdispersion` is not used.
     pub clusters: Option<Clusters>,
 }
 
@@ -108,7 +108,7 @@ impl Evaluation {
     }
 }
 
-/// What is said of the weights of a sample.
+/// The weights of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Weights {
@@ -118,7 +118,7 @@ pub struct Weights {
     pub effective: f64,
 }
 
-/// What is not said of weighted events, and why.
+/// Results that weighted events do not have, and why.
 pub const WITHHELD: [(&str, &str); 4] = [
     (
         "discrete",
@@ -138,11 +138,11 @@ pub const WITHHELD: [(&str, &str); 4] = [
     ),
 ];
 
-/// What is said of a population whose negatives were sampled.
+/// How the negatives of a population were sampled, and its event rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampled {
-    /// The rates.
+    /// The sampling rates.
     pub sampling: Sampling,
     /// Event rate carried back to the population before the negatives of the stream were sampled.
     pub whole_event_rate: f64,

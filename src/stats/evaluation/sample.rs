@@ -6,13 +6,13 @@ use crate::clusters::ClusterSums;
 use crate::levels::{Level, Levels};
 use crate::repeats::RepeatedScores;
 
-/// See the module.
+/// One sample at the levels that an evaluation reads.
 pub(super) struct Sample<'a> {
     pub totals: Totals,
     pub weighted: bool,
     pub levels: &'a Levels,
     pub interval: &'a Level,
-    /// Cells that the interval's level nests in, where it does not in the finest level.
+    /// Cells in which the interval's level nests, if it does not nest in the finest level.
     pub interval_leaves: Option<&'a Level>,
     pub ece: &'a Level,
     pub discrete: Option<DiscreteTest>,
@@ -20,6 +20,6 @@ pub(super) struct Sample<'a> {
     pub repeated: Option<RepeatedScores>,
     /// The sums by cluster, and the level at which they are kept.
     pub clusters: Option<(&'a ClusterSums, u32)>,
-    /// Whether these are of events of one score, which nothing names.
+    /// Whether the clusters are unnamed: events of one score.
     pub by_score: bool,
 }

@@ -78,7 +78,7 @@ impl BinnedTests {
 /// Equal bins a class, as in the kernel paper.
 pub const UNIFORM_BINS: u32 = 10;
 
-/// Events of a data-dependent bin at least: a hundredth of the sample, at least five; the kernel
+/// Fewest events of a data-dependent bin: a hundredth of the sample, at least five; the kernel
 /// paper has 5 of 250 and 100 of 10⁴.
 pub fn least_events(n: usize) -> usize {
     (n / 100).max(5)

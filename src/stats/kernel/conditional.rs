@@ -24,9 +24,10 @@
 //! (standard errors .003, .0014, .0004). It costs little power at .05 (.91 became .90, .76 .74, .34
 //! .33 and .69 .66 in four models), more at .01 (.81 became .70), where part of it is the level.
 //! All samples of the paper's models M2 and M3 are rejected at .05, where the distribution-free
-//! tests reject two in three or none. With few expected outcomes it does not fit, and they are
-//! drawn ([`super::redrawn`]). [`biased_bound`] holds at any n: changing one outcome moves √SKCE_b
-//! by at most √2/n, and McDiarmid's inequality then has four times the exponent of Theorem H.2.
+//! tests reject two in three or none. With few expected outcomes these laws do not fit, and
+//! outcomes are drawn ([`super::redrawn`]). [`biased_bound`] holds at any n: changing one outcome
+//! moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four times the exponent of
+//! Theorem H.2.
 //!
 //! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no
 //! validity.
@@ -56,8 +57,8 @@ pub fn unbiased_variance(q: &Quadratic) -> f64 {
     }
 }
 
-/// Σ(1 − ‖g‖²), at least the events that are expected to miss the class they predict most, above
-/// which outcomes are not drawn: a draw takes time by its square.
+/// Greatest Σ(1 − ‖g‖²) for which outcomes are drawn. It is at least the expected number of events
+/// that miss their likeliest class, and the time of a draw grows with its square.
 const REDRAWN_MAX: f64 = 200.0;
 
 /// Upper p-value of SKCE_b of a sample with one weight an event, whose sums are `q`: by the gamma
@@ -107,24 +108,24 @@ pub fn biased_bound(q: &Quadratic, squares: f64) -> f64 {
 /// Least (Σv)²/Σv² of pairs, v the null variance of each, for a law of their mean.
 const PAIRS_MIN: f64 = 30.0;
 
-/// The same of larger blocks.
+/// Least (Σv)²/Σv² of larger blocks, for a law of their mean.
 const BLOCKS_MIN: f64 = 5.0;
 
-/// Greatest skewness that a law is trusted with because of pairs alone: with few pairs that are
-/// expected to have two rare outcomes, the law has steps.
+/// Greatest skewness from pairs alone for which a law is trusted: if few pairs are expected to have
+/// two rare outcomes, the law has steps.
 const SKEWNESS_MAX: f64 = 0.4;
 
 /// Upper p-value of the mean of blocks of `size`, by the gamma law of its known variance and
-/// skewness. In blocks of two the skewness is known, and nothing but that of pairs; a larger block
-/// is besides nearly a weighted sum of χ², of skewness √8 at most, and the mean of m alike has
-/// √(8/m) of it, m = (Σv)²/Σv².
+/// skewness. In blocks of two all skewness is that of pairs, which is known. A larger block is
+/// besides nearly a weighted sum of χ², of skewness √8 at most; the mean of m equal blocks has
+/// √(8/m), m = (Σv)²/Σv².
 ///
 /// Pairs and blocks then reject at most .0134 and .0097 of calibrated sets at .01, and .0013 and
 /// .0011 at .001, of 4000 to 12,000 sets of eight laws, n from 150 to 3000. A normal law rejects
-/// .042 at .001 where z ~ U(0, .02), n = 3000, which has no p-value here.
+/// .042 at .001 where z ~ U(0, .02), n = 3000; such samples have no p-value here.
 ///
 /// `None` where no law is known: without variance, where m is small, or where pairs are skewed.
-/// `like` are blocks of `size` whose predictions speak for these, or the same.
+/// `like` are blocks of `size` with predictions like those of `blocks`, or `blocks` itself.
 pub fn block_p_value(blocks: &Blocks, like: &Blocks, size: usize) -> Option<f64> {
     if !(blocks.null_variance > 0.0 && like.null_variance > 0.0) {
         return None;

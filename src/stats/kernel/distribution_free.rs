@@ -21,8 +21,8 @@ pub fn biased_p_value(biased: f64, n: f64) -> f64 {
     (-0.5 * excess * excess).exp()
 }
 
-/// The same for the unbiased quadratic (H.3) and linear (H.4) estimators: exp(−⌊n/2⌋T²/(2B²)), and
-/// 1 for T ≤ 0.
+/// An upper p-value of the unbiased quadratic (H.3) or linear (H.4) estimate T:
+/// exp(−⌊n/2⌋T²/(2B²)), and 1 for T ≤ 0.
 pub fn unbiased_p_value(estimate: f64, n: usize) -> f64 {
     if estimate > 0.0 {
         tail(estimate, (n / 2) as f64)
@@ -31,7 +31,7 @@ pub fn unbiased_p_value(estimate: f64, n: usize) -> f64 {
     }
 }
 
-/// The same for blocks of `size` events.
+/// An upper p-value of the mean of blocks of `size` of n events; 1 for an estimate of at most 0.
 pub fn block_p_value(estimate: f64, n: usize, size: usize) -> f64 {
     if estimate > 0.0 {
         tail(estimate, ((n / size) * (size / 2)) as f64)

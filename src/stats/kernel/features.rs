@@ -31,12 +31,12 @@ pub struct Features {
     sums: Vec<(i128, i128)>,
     /// Σ‖δ‖².
     diagonal: i128,
-    /// Its mean under the null given the predictions, Σ(1 − ‖g‖²).
+    /// Mean of `diagonal` under the null given the predictions, Σ(1 − ‖g‖²).
     null_diagonal: i128,
     n: u64,
 }
 
-/// The sums of [`Features`] as they stand, to be kept elsewhere.
+/// The sums of [`Features`], for storage.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureParts {
@@ -46,7 +46,7 @@ pub struct FeatureParts {
     pub diagonal: i128,
     /// Σ(1 − ‖g‖²).
     pub null_diagonal: i128,
-    /// n.
+    /// n, the number of events.
     pub n: u64,
 }
 
@@ -81,7 +81,7 @@ impl Features {
         }
     }
 
-    /// These frequencies with other sums; `None` where there are not as many.
+    /// These frequencies with other sums; `None` where the number of sums differs.
     pub fn with_parts(&self, parts: FeatureParts) -> Option<Features> {
         (parts.sums.len() == self.sums.len()).then(|| Features {
             classes: self.classes,
@@ -93,7 +93,7 @@ impl Features {
         })
     }
 
-    /// D.
+    /// D, the number of frequencies.
     pub fn count(&self) -> usize {
         self.frequencies.len()
     }
@@ -224,9 +224,9 @@ impl Retract for Features {
 }
 
 /// Sums of the unbiased estimates of disjoint blocks, their squares and known null variances, in
-/// units of 2⁻³²: what a window adds up over its panes, exactly and in any order. Each pane's
-/// blocks are of neighbours in an order of its own that no arrival has a say in; what is left at
-/// its end is not used.
+/// units of 2⁻³²: what a window adds up over its panes, exactly and in any order. The blocks of a
+/// pane are of neighbours in an order that does not depend on arrival; events left over at its end
+/// are not used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlockSums {
@@ -253,7 +253,8 @@ impl BlockSums {
         }
     }
 
-    /// As the tests of blocks read them, without what says whether those have a law.
+    /// The sums as the tests of blocks read them, without those that say whether the mean has a
+    /// law.
     pub fn blocks(&self) -> super::skce::Blocks {
         super::skce::Blocks {
             count: self.count as f64,

@@ -48,7 +48,7 @@ pub struct Options {
     pub alpha: f64,
     /// ν; `None`: the median heuristic on the events of the quadratic form, and 1 where it is 0.
     pub nu: Option<f64>,
-    /// Events of the quadratic form at most.
+    /// Most events of the quadratic form.
     pub quadratic_max: usize,
     /// Bootstrap replicates of the quadratic asymptotic test; 0 leaves it out.
     pub replicates: u32,
@@ -87,27 +87,27 @@ pub struct PValues {
 pub struct Evaluation {
     /// Events in all.
     pub n: usize,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// ν.
+    /// ν, the bandwidth of the kernel.
     pub nu: f64,
     /// Events of the quadratic form.
     pub quadratic_n: usize,
     /// SKCE_b, its square root being KCE.
     pub biased: f64,
-    /// Its mean under the null given the predictions.
+    /// Mean of SKCE_b under the null given the predictions.
     pub null_mean: f64,
-    /// Its p-values; the conditional one decides.
+    /// p-values of SKCE_b; the conditional one decides.
     pub biased_p: PValues,
     /// McDiarmid's p-value of SKCE_b given the predictions, valid at any n.
     pub biased_bound: f64,
-    /// SKCE_uq.
+    /// SKCE_uq, the unbiased quadratic estimate; may be negative.
     pub unbiased: Option<f64>,
-    /// Its standard deviation under the null given the predictions.
+    /// Standard deviation of SKCE_uq under the null given the predictions.
     pub unbiased_null_sd: f64,
     /// Its p-values.
     pub unbiased_p: PValues,
-    /// SKCE_ul over all events.
+    /// SKCE_ul, the linear estimate, over all events.
     pub linear: Option<f64>,
     /// Its p-values.
     pub linear_p: PValues,
@@ -117,7 +117,7 @@ pub struct Evaluation {
     pub block: Option<f64>,
     /// Its p-values.
     pub block_p: PValues,
-    /// The conditional test of SKCE_b rejects at α.
+    /// Whether the conditional test of SKCE_b rejects at α.
     pub reject: bool,
     /// α.
     pub alpha: f64,

@@ -18,18 +18,18 @@ use super::vectors::Vectors;
 use crate::conditional::rank::reaches;
 use crate::rng::Rng;
 
-/// Draws at least; as many more as let a p-value reach half of α.
+/// Fewest draws; there are more if a p-value needs them to reach half of α.
 const REPLICATES_MIN: f64 = 1999.0;
 
-/// Draws at most; below α = 10⁻⁵ nothing is rejected.
+/// Most draws; so nothing is rejected at an α below 10⁻⁵.
 const REPLICATES_MAX: f64 = 99_999.0;
 
-/// A sample whose outcomes are drawn again. See the module.
+/// A sample whose outcomes are drawn again from its predictions.
 pub struct Redrawn<'a> {
     sample: &'a Vectors,
     weights: &'a [f64],
     kernel: Kernel,
-    /// The class that each event predicts most.
+    /// The likeliest class of each event by its prediction.
     most: Vec<u32>,
     /// Σ_j w_j φ_ij δ⁰_j, K numbers an event.
     pulls: Vec<f64>,
@@ -66,7 +66,7 @@ impl<'a> Redrawn<'a> {
     }
 
     /// Upper p-value of the sample's own outcomes among drawn ones, (1 + #{T* ≥ T})/(1 + R): valid
-    /// at any n. The same seed gives the same answer.
+    /// at any n. The same seed gives the same p-value.
     pub fn p_value(&self, alpha: f64, seed: u64) -> f64 {
         let replicates = (2.0 / alpha).ceil().clamp(REPLICATES_MIN, REPLICATES_MAX);
         let own = |i: usize| self.sample.outcome(i);

@@ -108,7 +108,8 @@ impl Quadratic {
         Quadratic::weighted(sample, &vec![1.0; sample.len()], kernel)
     }
 
-    /// The same with `weights` above 0, one an event, as [`super::weighted`] has it; n is Σw.
+    /// All pairs of the sample with `weights` above 0, one an event (see [`super::weighted`]); n is
+    /// Σw.
     pub fn weighted(sample: &Vectors, weights: &[f64], kernel: Kernel) -> Quadratic {
         assert_eq!(weights.len(), sample.len(), "one weight an event");
         let mut q = Quadratic::default();
@@ -184,8 +185,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The ⌊n/size⌋ whole blocks of `size` ≥ 2 neighbours, in the order of the sample; what is left
-    /// is not used.
+    /// The ⌊n/size⌋ whole blocks of `size` ≥ 2 neighbours, in the order of the sample; events left
+    /// over are not used.
     pub fn of(sample: &Vectors, kernel: Kernel, size: usize) -> Blocks {
         let mut all = Blocks::default();
         for block in 0..sample.len() / size {

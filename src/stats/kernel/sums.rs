@@ -1,8 +1,8 @@
 //! What a pane keeps of its events for the kernel test: a bounded sample, and sums.
 //!
-//! [`super::window`] explains the choice and the test. The laws of all options: a merge is exact
-//! and does not depend on order; refused and late events are counted; sums rebuilt from their parts
-//! have the same bits.
+//! [`super::window`] explains the choice and the test. With all options, a merge is exact and does
+//! not depend on order; refused and late events are counted; sums rebuilt from their parts have the
+//! same bits.
 //!
 //! An outcome that comes after its event was counted, or left out, is corrected exactly
 //! ([`KernelSums::revise`]). In the sums, the old term is taken out and the new one added; both are
@@ -22,20 +22,20 @@ use std::collections::BinaryHeap;
 /// Most events: sums of features in units of 2⁻³² stay within 63 bits.
 pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
-/// Events of the blocks that add up over panes: pairs for the linear estimator, and 16, whose
+/// Sizes of the blocks that add up over panes: pairs for the linear estimator, and 16, whose
 /// estimator has 1/√15 of the linear one's null deviation (2/(n(B − 1))·E h²) for 7.5 kernel values
 /// an event.
 pub const BLOCKS: [usize; 2] = [2, 16];
 
-/// Equal cells of the largest probability in which events are counted, to tell beside predictions
-/// without outcome.
+/// Number of equal cells of the largest probability in which events are counted, for a comparison
+/// with predictions without outcome.
 pub const TOPS: usize = 16;
 
-/// How a window is kept.
+/// What a window keeps for the kernel test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelOptions {
-    /// Events of the sample at most, at least 2.
+    /// Most events of the sample; at least 2.
     pub sample: usize,
     /// ν; `None`: the median distance of each window's sample, for which there can be no features.
     pub nu: Option<f64>,
@@ -81,7 +81,7 @@ pub struct SampleRow {
 
 impl SampleRow {
     fn order(&self, rank: u64, class: u32, row: impl Iterator<Item = f64>) -> Ordering {
-        // Beyond the rank only so that there is one order at all.
+        // Class and row only break ties of the rank, so that the order is total.
         let rows = || {
             let both = self.row.iter().zip(row);
             let unlike = both.map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
@@ -143,7 +143,7 @@ impl PartialEq for KernelSums {
     }
 }
 
-/// Sums as they stand, to be kept elsewhere.
+/// The parts of [`KernelSums`], for storage.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelParts {
@@ -196,7 +196,7 @@ impl KernelSums {
         (self.n, self.refused, self.late)
     }
 
-    /// n, without those that were refused.
+    /// Number of events, without refused ones.
     pub fn n(&self) -> u64 {
         self.n
     }
@@ -206,7 +206,7 @@ impl KernelSums {
         self.refused
     }
 
-    /// Events that came too late to be in it.
+    /// Number of events that came too late to be counted.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -216,7 +216,7 @@ impl KernelSums {
         self.late = self.late.saturating_add(late);
     }
 
-    /// Whether events are taken from now on.
+    /// Sets whether events are taken from now on.
     pub fn admit(&mut self, room: bool) {
         self.room = room;
     }
@@ -226,7 +226,7 @@ impl KernelSums {
         self.room
     }
 
-    /// K.
+    /// K, the number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -236,7 +236,7 @@ impl KernelSums {
         self.blocks
     }
 
-    /// Outcomes that came after blocks were added up, which do not know of them; all else does.
+    /// Number of outcomes that came after blocks were added up: all sums but blocks contain them.
     pub fn outdated(&self) -> u64 {
         self.outdated
     }
@@ -247,14 +247,14 @@ impl KernelSums {
         self.tops.iter().enumerate().map(middle)
     }
 
-    /// How it is kept.
+    /// What is kept, and how.
     pub fn options(&self) -> KernelOptions {
         self.options
     }
 
     /// Adds an event: a vector of K probabilities, to be divided by `sum`, the class that happened,
     /// and its rank, which must not depend on the class. It is an error to call this with another
-    /// number of entries or an unknown class; such an event is refused. Answers whether it was
+    /// number of entries or an unknown class; such an event is refused. Returns whether it was
     /// taken.
     pub fn observe(&mut self, rank: u64, entries: &[f64], sum: f64, class: u32) -> bool {
         let fits = entries.len() == self.classes && (class as usize) < entries.len();
@@ -274,10 +274,10 @@ impl KernelSums {
         true
     }
 
-    /// Gives an event, named as in [`KernelSums::observe`], another class than it was counted with,
-    /// or any where it was not counted: but for blocks, to the bit what it would have been in the
-    /// first place. Where events were refused it is not known whether this was one of them; there
-    /// nothing changes, for such sums get no verdict. Answers whether there was room for it.
+    /// Corrects the class of an event (see [`KernelSums::observe`]), or adds it if it had none
+    /// `before`. Except for blocks, the sums are then the same, to the bit, as with the class `now`
+    /// at first. If events were refused, this may be one of them; then nothing changes, because
+    /// such sums get no verdict. Returns whether there was room for it.
     pub fn revise(&mut self, rank: u64, row: &[f64], before: Option<u32>, now: u32) -> bool {
         if self.refused > 0 {
             return true;
@@ -308,7 +308,7 @@ impl KernelSums {
         true
     }
 
-    /// Counts an event that there is no room for; answers that it was not taken.
+    /// Counts an event as refused; returns false.
     fn refuse(&mut self) -> bool {
         self.refused += 1;
         false
@@ -332,9 +332,8 @@ impl KernelSums {
     }
 
     /// Adds up the blocks of a base pane, which takes no more events, before it is merged with
-    /// others. Nothing without a fixed ν, and nothing where that was done already, here or in what
-    /// was merged: panes of lanes that a union takes, so that where partitions move blocks are of
-    /// each one's events.
+    /// others. Does nothing without a fixed ν, or if blocks were added up before, here or in merged
+    /// sums: where partitions move, blocks are of the events of each part.
     pub fn close(&mut self) {
         let Some(nu) = self.options.nu.filter(|_| !self.closed) else {
             return;
@@ -367,7 +366,7 @@ impl KernelSums {
         self.features.as_ref()
     }
 
-    /// As they stand, late events apart.
+    /// The parts of the sums, without the number of late events.
     pub fn parts(&self) -> KernelParts {
         KernelParts {
             n: self.n,
@@ -381,7 +380,8 @@ impl KernelSums {
         }
     }
 
-    /// From parts, kept as these are; `None` where they contradict themselves or this.
+    /// Sums with these options from `parts`; `None` where the parts contradict themselves or the
+    /// options.
     pub fn with_parts(&self, parts: KernelParts) -> Option<KernelSums> {
         let mut sums = KernelSums {
             n: parts.n,
@@ -443,8 +443,8 @@ impl Merge for KernelSums {
         }
     }
 
-    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the
-    /// events are refused.
+    /// Adds the sums of other events with the same options. Never fails: where integers would
+    /// overflow, the events are refused.
     fn merge(&mut self, other: &KernelSums) -> Result<(), Overflow> {
         self.add_late(other.late);
         self.refused = self.refused.saturating_add(other.refused);

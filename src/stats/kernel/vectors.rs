@@ -3,7 +3,7 @@
 //! Rows lie in one array, because every kernel statistic walks pairs of rows. A row is checked
 //! once, when it comes: entries are scores, the sum is 1 within the tolerance of a view, the
 //! outcome is one of the classes. Rows are kept as they came; [`Vectors::normalise`] divides small
-//! offs of the sum out, as the views of the daemon do. Published estimates are of rows as their
+//! errors of the sum out, as the views of the daemon do. Published estimates are of rows as their
 //! program read them, so the step is apart.
 
 use crate::view::{Checked, Outcome, Prediction, View, ViewError};
@@ -63,17 +63,17 @@ impl Vectors {
         changed
     }
 
-    /// n.
+    /// n, the number of events.
     pub fn len(&self) -> usize {
         self.outcomes.len()
     }
 
-    /// No events.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.outcomes.is_empty()
     }
 
-    /// K.
+    /// K, the number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }

@@ -14,10 +14,10 @@
 //! * Var = Σw⁴ Var h_ii + 2Σ_{i≠j} w_i² w_j² φ² tr(S_i S_j).
 //!
 //! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the p-value of SKCE_b is
-//! had as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events. With all
-//! weights 1 everything is what [`super::evaluate`] gives of the same events, to the bit. Linear
-//! and block estimators pair neighbours and are left out: the weights would pair a heavy event with
-//! one other only.
+//! computed as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events. With
+//! all weights 1 everything is what [`super::evaluate`] gives of the same events, to the bit.
+//! Linear and block estimators pair neighbours and are left out: the weights would pair a heavy
+//! event with one other only.
 
 use super::conditional;
 use super::phi::{self, Kernel};
@@ -33,23 +33,23 @@ pub struct WeightedEvaluation {
     pub n: usize,
     /// Effective number of the events used, (Σw)²/Σw².
     pub effective: f64,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// ν.
+    /// ν, the bandwidth of the kernel.
     pub nu: f64,
     /// Events of the quadratic form.
     pub quadratic_n: usize,
-    /// SKCE_b.
+    /// SKCE_b, the biased estimate; at least 0 up to rounding.
     pub biased: f64,
-    /// Its mean under the null given the predictions.
+    /// Mean of SKCE_b under the null given the predictions.
     pub null_mean: f64,
-    /// Its p-value given the predictions; `None` where all predictions are certain.
+    /// p-value of SKCE_b given the predictions; `None` where all predictions are certain.
     pub p_value: Option<f64>,
-    /// McDiarmid's p-value, valid at any n.
+    /// McDiarmid's p-value of SKCE_b, valid at any n.
     pub bound: f64,
     /// SKCE_uq; `None` for one event.
     pub unbiased: Option<f64>,
-    /// Its standard deviation under the null given the predictions.
+    /// Standard deviation of SKCE_uq under the null given the predictions.
     pub unbiased_null_sd: f64,
     /// The test rejects at α.
     pub reject: bool,

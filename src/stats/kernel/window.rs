@@ -27,7 +27,7 @@
 //! KCE is at most the ℓ2-ECE of the whole vector (φ ≤ 1), so a lower end of it is one of that
 //! (derived): given the predictions, KCE_b = ‖n⁻¹Σφ(g_i)δ_i‖ moves by at most √2/n with one
 //! outcome, and its noise has mean norm at most √((1 − 1/K)/n); hence KCE ≥ KCE_b − √((1 − 1/K)/n)
-//! − √(ln(1/α)/n) with probability 1 − α (McDiarmid). It is far from sharp, and needs no limit.
+//! − √(ln(1/α)/n) with probability 1 − α (McDiarmid). It is far from sharp, but needs no limit law.
 //!
 //! Linear and block sums never decide: their noise falls as 1/√n only.
 //!
@@ -46,7 +46,7 @@ pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureTest {
-    /// D.
+    /// D, the number of frequencies.
     pub count: usize,
     /// SKCE_b of φ_D.
     pub biased: f64,
@@ -54,11 +54,12 @@ pub struct FeatureTest {
     pub unbiased: f64,
     /// Mean of SKCE_b under the null given the predictions.
     pub null_mean: f64,
-    /// Its standard deviation, from the pairs of the sample.
+    /// Standard deviation of SKCE_b under the null, from the pairs of the sample.
     pub null_sd: f64,
-    /// p-value by the laws of these; `None` without variance.
+    /// p-value by the laws of these two moments, or the bound below where they are not trusted;
+    /// `None` without variance.
     pub p_value: Option<f64>,
-    /// McDiarmid's, valid at any n and without the sample.
+    /// McDiarmid's p-value, valid at any n and without the sample.
     pub p_value_bound: f64,
 }
 
@@ -82,31 +83,32 @@ pub struct BlockTest {
 pub struct WindowEvaluation {
     /// Events of the window.
     pub n: u64,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// What the sample says.
+    /// The kernel test of the sample.
     pub sample: Evaluation,
-    /// What the features say.
+    /// The test of the random features, if there are any.
     pub features: Option<FeatureTest>,
     /// Tests of the blocks of [`BLOCKS`] over all panes; none without a fixed ν, or a block.
     pub blocks: Vec<BlockTest>,
-    /// Outcomes that came after blocks were added up, which do not know of them; all else does.
+    /// Number of outcomes that came after blocks were added up: only the blocks do not contain
+    /// them.
     pub blocks_outdated: u64,
     /// Whether the features decide.
     pub by_features: bool,
-    /// p-value of what decides; `None` where the predictions are certain.
+    /// p-value of the test that decides; `None` where the predictions are certain.
     pub p_value: Option<f64>,
     /// Calibration is rejected at α.
     pub reject: bool,
-    /// √SKCE_b of what decides.
+    /// √SKCE_b of the test that decides.
     pub kce: f64,
-    /// Lower end of KCE, hence of the ℓ2-ECE of the whole vector, at `confidence` for a two-sided
-    /// one.
+    /// Lower end of the two-sided interval of KCE at `confidence`; also a lower end of the ℓ2-ECE
+    /// of the whole vector.
     pub lower: f64,
-    /// Upper end, by the same bound: the distance of the estimate from the truth in the kernel's
-    /// space is at most noise and deviation together.
+    /// Upper end of this interval, by the same bound: the distance of the estimate from the truth
+    /// in the kernel's space is at most noise and deviation together.
     pub upper: f64,
-    /// Confidence.
+    /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
 }
 
@@ -152,7 +154,8 @@ pub fn evaluate(sums: &KernelSums, alpha: f64, confidence: f64) -> Option<Window
     })
 }
 
-/// The tests of blocks. Whether these have a law is asked of blocks of the window's `part`.
+/// The tests of blocks. Whether their mean has a law is judged by blocks of the window's sample,
+/// `part`.
 fn block_tests(sums: &KernelSums, part: &Vectors) -> Vec<BlockTest> {
     let Some(nu) = sums.options().nu else {
         return Vec::new();
@@ -174,15 +177,15 @@ fn block_tests(sums: &KernelSums, part: &Vectors) -> Vec<BlockTest> {
         .collect()
 }
 
-/// Least number of events alike in 1 − ‖g‖² that a sample must be worth for its null variance to be
-/// trusted: of less the variance itself is known to a quarter at best.
+/// Least effective number of events, by 1 − ‖g‖², of a sample whose null variance is trusted: with
+/// fewer, the variance itself is known to a quarter at best.
 const WORTH_MIN: f64 = 30.0;
 
 /// The test of features. Its null mean is that of all events; its null variance is the sample's,
 /// scaled by the ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may
 /// hold few of the others or none: it is worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and
-/// below [`WORTH_MIN`] the p-value is the distribution-free bound. So it is where all events
-/// together expect fewer than [`GAMMA_MIN`] rare outcomes.
+/// below [`WORTH_MIN`] the p-value is the distribution-free bound. It is also the bound where all
+/// events together expect fewer than [`GAMMA_MIN`] rare outcomes.
 fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let (biased, unbiased) = features.estimates()?;
     let (total, mean) = features.total();

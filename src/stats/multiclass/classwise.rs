@@ -17,11 +17,11 @@ pub struct ClassResult {
     pub class: u32,
     /// p-value of the test that decides, of the class against the rest.
     pub p_value: f64,
-    /// The same adjusted for all classes.
+    /// The p-value of the class, adjusted for all classes.
     pub adjusted: f64,
     /// The class is rejected at α of the whole family.
     pub reject: bool,
-    /// Mean residual: positive where the model says too little.
+    /// Mean residual, in [−1, 1]: positive where scores are too low.
     pub mean_residual: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct ClassResult {
 pub struct Classwise {
     /// p-value of the hypothesis that every class is calibrated.
     pub p_value: f64,
-    /// It is at most α.
+    /// Whether this p-value is at most α.
     pub reject: bool,
     /// Classes in the order of their indices.
     pub classes: Vec<ClassResult>,

@@ -22,7 +22,7 @@
 //!   ‖D‖² by 2(D_c − D_t) + 2,   Σ‖U‖² by 2(p_t − p_c)
 //! ```
 //!
-//! without the terms of an outcome that is no label. The observed statistics are worked out by the
+//! without the terms of an outcome that is no label. The observed statistics are computed by the
 //! same steps, so ties are exact.
 //!
 //! If predictions of one cell differ much, as sure and even ones may in a cell of two slices, their
@@ -43,12 +43,12 @@ use std::collections::BTreeMap;
 /// Seed of the draws.
 const SEED: u64 = 0;
 
-/// The null of nested levels. See the module.
+/// The null of nested levels of a vector view: by formulas, or by drawn outcomes.
 #[derive(Debug)]
 pub(super) struct Null {
     trusted: Vec<bool>,
     information: f64,
-    /// Of each level; then that of the interval, if it has one.
+    /// The ranks of each level's statistic, then of the interval's, if there is one.
     drawn: Option<Ranks>,
     with_interval: bool,
 }
@@ -71,8 +71,8 @@ pub(super) fn information(level: &VectorLevel) -> f64 {
 }
 
 impl Null {
-    /// The null of levels, coarse to fine, with these moments; `interval` says which of them the
-    /// interval has.
+    /// The null of levels, coarse to fine, with these moments; `interval` is the position of the
+    /// interval's level.
     pub fn of(
         levels: &[VectorLevel],
         moments: &[Moments],
@@ -286,7 +286,7 @@ impl Tier {
     }
 }
 
-/// Draws so many sets of outcomes.
+/// Draws `replicates` sets of outcomes, and ranks the statistics of all levels.
 fn drawn(
     levels: &[VectorLevel],
     finest: &VectorLevel,

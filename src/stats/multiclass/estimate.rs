@@ -25,14 +25,13 @@ pub fn debiased(level: &VectorLevel) -> f64 {
     level.cells.iter().map(|c| c.pairs_u() / c.n).sum::<f64>() / level.n
 }
 
-/// Unbiased estimate; cells of one event say nothing.
+/// Unbiased estimate; cells of one event add nothing.
 pub fn unbiased(level: &VectorLevel) -> f64 {
     let cells = level.cells.iter().filter(|c| c.count >= 2.0);
     cells.map(|c| c.pairs_u() / rest(c)).sum::<f64>() / level.n
 }
 
-/// ℓ1-ECE in total variation: (1/n)Σ½‖ΣU‖₁ (with the label that did not happen left out for
-/// `top_k`).
+/// ℓ1-ECE in total variation: (1/n)Σ½‖ΣU‖₁ (for `top_k` without the outcomes outside the k labels).
 pub fn ece_l1(level: &VectorLevel) -> f64 {
     let cell = level
         .cells

@@ -23,7 +23,7 @@ pub struct Events {
     pub dimension: usize,
     points: Vec<f64>,
     labels: Vec<u32>,
-    /// One an event, or none.
+    /// One weight for each event; empty without weights.
     weights: Vec<f64>,
 }
 
@@ -58,7 +58,7 @@ impl Events {
         }
     }
 
-    /// The same with weights above 0, one an event.
+    /// The events of a sample with weights above 0, one an event.
     pub fn weighted(sample: &Vectors, view: VectorView, weights: &[f64]) -> Events {
         assert_eq!(weights.len(), sample.len(), "one weight an event");
         Events {
@@ -96,7 +96,7 @@ impl Events {
         self.labels.len()
     }
 
-    /// No events.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }

@@ -138,8 +138,8 @@ fn with_ends(
     }
 }
 
-/// A cell along its mean residual e. Labels of the rates p have the variance Σpe² − (Σpe)² there,
-/// times ‖e‖².
+/// The spread of a cell along its mean residual e. Along e, labels of the rates p have the variance
+/// (Σpe² − (Σpe)²)/‖e‖².
 fn spread(c: &VectorCell) -> Spread {
     let (n, e2) = (c.n * (c.n / c.w2), squared_mean(c));
     let (mut mean, mut square) = (0.0, 0.0);
@@ -149,7 +149,7 @@ fn spread(c: &VectorCell) -> Spread {
         mean += p * e;
         square += p * e * e;
     }
-    // eᵀCe is 0 where e is, and counts for nothing.
+    // If e is 0, so is eᵀCe, and the cell counts for nothing.
     let unit = if e2 > 0.0 { e2 } else { 1.0 };
     Spread {
         n,

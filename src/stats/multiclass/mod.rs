@@ -42,7 +42,7 @@ pub use tcal::{VectorTCal, tcal, tcal_fixed};
 use super::evaluation::Weights;
 use super::kernel::Vectors;
 
-/// What is said of a vector view.
+/// The results for a vector view.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
@@ -62,14 +62,15 @@ pub struct Evaluation {
     pub interval: VectorInterval,
     /// ℓ1-ECE in total variation at the interval's level.
     pub ece_l1: f64,
-    /// ΣV, about how many of the rarer outcomes the predictions let expect, and of weighted events
-    /// how many of equal weight say as much; under ten the interval's ends do not hold.
+    /// ΣV, about the expected number of rarer outcomes; of weighted events, the number of outcomes
+    /// of equal weight that say as much. Under ten the interval's ends do not hold.
     pub information: f64,
-    /// What is said of the weights, where events have some.
+    /// Sum and effective number of weights, where events have them.
     pub weights: Option<Weights>,
 }
 
-/// Evaluates a vector view; `None` without events. `slices`: of the interval, or its default.
+/// Evaluates a vector view; `None` without events. `slices` are those of the interval; `None` for
+/// the default.
 pub fn evaluate(
     sample: &Vectors,
     view: VectorView,
@@ -80,7 +81,7 @@ pub fn evaluate(
     evaluate_events(&Events::of(sample, view), alpha, confidence, slices)
 }
 
-/// The same of events, which may have weights.
+/// [`evaluate`] for events of a view, which may have weights.
 pub fn evaluate_events(
     events: &Events,
     alpha: f64,

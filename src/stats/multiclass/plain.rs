@@ -1,4 +1,4 @@
-//! The integers of a cell of vector events that count alike.
+//! The integers of a cell of vector events without weights.
 //!
 //! For k coordinates and label indicators e_y (0 where none of the k happened), in units of 2⁻³²:
 //!
@@ -14,7 +14,7 @@ use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
 use crate::fixed::{from_fixed, to_fixed};
 
-/// Integers of a cell.
+/// Number of integers of a cell of k coordinates.
 pub(super) fn width(k: usize) -> usize {
     2 + 2 * k + k * k + k * (k + 1) / 2
 }
@@ -50,7 +50,7 @@ fn add_label(c: &mut [i64], z: &[f64], label: u32, sign: i64) {
     }
 }
 
-/// Takes an event from one label to another, if the cell has such a one.
+/// Moves an event from one label to another, if the cell has an event of the first.
 pub(super) fn move_label(c: &mut [i64], z: &[f64], from: u32, to: u32) {
     let (k, y) = (z.len(), from as usize);
     let labelled: i64 = c[1..1 + k].iter().sum();

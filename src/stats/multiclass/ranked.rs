@@ -2,9 +2,9 @@
 //! whose outcome is to come.
 //!
 //! `top_k:k` needs the k largest in falling order, `full` all of them; where there are several
-//! views the longest list serves all. Ranked before they are divided by their sum, equal ones in
-//! the order of classes, and divided once: so what is kept gives the same sums to the bit as the
-//! vector itself.
+//! views the longest list serves all. Entries are ranked before they are divided by their sum,
+//! equal ones in the order of classes, and divided once. So the list gives the same sums, to the
+//! bit, as the vector itself.
 
 use super::events::{VectorView, by_rank};
 use super::shape::Shape;
@@ -13,7 +13,7 @@ use super::shape::Shape;
 /// was asked for.
 pub const ABSENT: u32 = u32::MAX;
 
-/// See the module.
+/// The largest entries of a vector, descending, with their classes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked<'a> {
     /// Probabilities, falling.
@@ -36,8 +36,8 @@ pub fn depth(views: impl Iterator<Item = VectorView>, classes: usize) -> usize {
     views.map(of).max().unwrap_or(0)
 }
 
-/// The `depth` largest entries of a vector, to be divided by `sum`, each with its class; absent
-/// ones behind.
+/// The `depth` largest entries of a vector, to be divided by `sum`, each with its class; if there
+/// are fewer, the rest are 0 of class [`ABSENT`].
 pub fn ranked<'a>(
     entries: &'a [f64],
     sum: f64,

@@ -63,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// Whether the events of a cell can have its sums, which are stored.
+    /// Whether the stored sums of a cell are possible for its number of events.
     pub(super) fn bounds(&self, c: &[i64]) -> bool {
         let most = i128::from(c[0]) << 32;
         match self.weighted {
@@ -77,7 +77,7 @@ impl Shape {
         }
     }
 
-    /// How the sums of two cells become one's.
+    /// The function that adds the sums of another cell.
     pub(super) fn merge(&self) -> fn(&mut [i64], &[i64]) {
         match self.weighted {
             true => weighted::merge,
@@ -85,7 +85,7 @@ impl Shape {
         }
     }
 
-    /// How the sums of one cell are taken out of another's.
+    /// The function that takes out the sums of another cell.
     pub(super) fn retract(&self) -> fn(&mut [i64], &[i64]) {
         match self.weighted {
             true => weighted::retract,

@@ -16,7 +16,7 @@
 //!
 //! Cells are capped, and an event that would begin one too many is refused and counted. What is
 //! refused depends on the order of events, all else does not; a window with refusals gets no
-//! verdict. So are events beyond [`EVENTS_MAX`], where integers would end.
+//! verdict. Events beyond [`EVENTS_MAX`], where integers would overflow, are refused too.
 //!
 //! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a
 //! cell: 104 for k = 2; of weighted events two to four times that.
@@ -35,7 +35,7 @@ pub use super::shape::{DIMENSION_MAX, Shape};
 /// Most events: Σz in units of 2⁻³² stays within 63 bits.
 pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
-/// The sums.
+/// The integer sums of a vector view, by cell.
 #[derive(Debug, Clone)]
 pub struct VectorSums {
     shape: Shape,
@@ -75,17 +75,17 @@ impl VectorSums {
         })
     }
 
-    /// n, without those that were refused.
+    /// Number of events, without refused ones.
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Events that found no cell.
+    /// Number of events that were refused.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Events that came too late to be in it.
+    /// Number of events that came too late to be counted.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -100,14 +100,14 @@ impl VectorSums {
         self.shape.cells_max = cells_max;
     }
 
-    /// What is kept.
+    /// The view, and the form in which it is kept.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
     /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that
     /// happened. It is an error to call this with another number of entries or an unknown class;
-    /// such an event is refused. So is one without a weight where events have weights. Answers
+    /// such an event is refused. So is one without a weight where events have weights. Returns
     /// whether it was taken.
     pub fn observe(
         &mut self,
@@ -143,10 +143,10 @@ impl VectorSums {
         self.land(label, weight)
     }
 
-    /// Gives an event another class than it was counted with, or any where it was not counted: to
-    /// the bit what it would have been in the first place. Where events were refused it is not
-    /// known whether this was one of them; there nothing changes, for such sums get no verdict.
-    /// Answers whether there was a cell for it.
+    /// Corrects the class of an event, or adds it if it had none `before`: the sums are then the
+    /// same, to the bit, as with the class `now` at first. If events were refused, this may be one
+    /// of them; then nothing changes, because such sums get no verdict. Returns whether there was a
+    /// cell for it.
     pub fn revise(
         &mut self,
         ranked: Ranked<'_>,
@@ -186,7 +186,7 @@ impl VectorSums {
         }
     }
 
-    /// The weight that counts, if any does; `None` where one is missing.
+    /// The weight to be used, if any; `None` where one is needed and missing.
     fn weight_of(&self, weight: Option<Weight>) -> Option<Option<Weight>> {
         match (self.shape.weighted, weight) {
             (false, _) => Some(None),
@@ -237,7 +237,8 @@ impl VectorSums {
         place.map_or(NONE, |p| p as u32)
     }
 
-    /// The same of an event whose largest entries are known; `None` if too few are.
+    /// Puts the coordinates of an event whose largest entries are known into `point`; returns its
+    /// label there, or `None` if too few are known.
     fn place_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> Option<u32> {
         let values = ranked.values.get(..self.k)?;
         let classes = ranked.classes.get(..self.k)?;
@@ -345,7 +346,7 @@ impl VectorSums {
         levels
     }
 
-    /// As rows.
+    /// The sums as rows, for a snapshot.
     pub fn rows(&self) -> Rows {
         let row = |(name, sums): (&Name, &Vec<i64>)| {
             let words = match name {
@@ -407,8 +408,8 @@ impl Merge for VectorSums {
         }
     }
 
-    /// Never fails: where the integers would end the events are refused. Cells come in whatever the
-    /// cap says, for totals that are not kept.
+    /// Never fails: where integers would overflow, the events are refused. Cells beyond the cap are
+    /// added too, for totals that are not kept.
     fn merge(&mut self, other: &VectorSums) -> Result<(), Overflow> {
         self.merge_within(other, usize::MAX);
         Ok(())

@@ -29,7 +29,7 @@ use crate::joint::min_p_value;
 use crate::null::Moments;
 use std::collections::BTreeMap;
 
-/// One level's part.
+/// The result of one level.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorLevelResult {
@@ -45,12 +45,12 @@ pub struct VectorLevelResult {
     pub debiased: f64,
     /// Null deviation of T_d.
     pub null_sd: f64,
-    /// Its p-value, not adjusted.
+    /// p-value of T_d, not adjusted.
     pub p_value: f64,
-    /// It exceeds the bound of Theorem 3.1 at α/B, and Chebyshev's; of weighted events the bound is
-    /// not said.
+    /// Whether T_d reaches the bound of Theorem 3.1 at α/B, and Chebyshev's; false for weighted
+    /// events, for which the bound is not given.
     pub theorem: bool,
-    /// The level takes no part: no law of its estimate can be trusted at so few outcomes.
+    /// Whether the level takes no part: no law of its estimate can be trusted at so few outcomes.
     pub left_out: bool,
 }
 
@@ -60,7 +60,8 @@ pub struct VectorLevelResult {
 pub struct VectorTCal {
     /// Adjusted p-value.
     pub p_value: f64,
-    /// No level takes part, and the p-value is an upper bound that holds for any weights.
+    /// Whether no level takes part, so that the p-value is an upper bound, which holds for any
+    /// weights.
     pub bounded: bool,
     /// Calibration is rejected at α.
     pub reject: bool,
@@ -68,15 +69,15 @@ pub struct VectorTCal {
     pub theorem_reject: bool,
     /// Levels, coarse to fine.
     pub levels: Vec<VectorLevelResult>,
-    /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where
-    /// formulas served.
+    /// How often outcomes were drawn, because formulas do not hold for so few; `None` where
+    /// formulas hold.
     pub replicates: Option<u32>,
 }
 
 /// Finest level: 2¹⁵ slices.
 const LEVEL_MAX: u32 = 15;
 
-/// B; at least 1.
+/// B, the number of levels for `n` events in `d` free dimensions; from 1 to 15.
 pub fn scales(n: f64, d: usize) -> u32 {
     if n < 2.0 {
         return 1;
@@ -112,12 +113,12 @@ pub fn tcal_fixed(events: &Events, slices: u32, alpha: f64) -> VectorTCal {
     of_levels(&levels, &Shape::of(events), alpha)
 }
 
-/// What a test knows of the view.
+/// The number of classes and the dimension of a view.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// d.
+    /// d, the dimension that cells divide.
     pub free_dimension: usize,
 }
 
@@ -136,7 +137,8 @@ pub fn of_levels(levels: &[VectorLevel], shape: &Shape, alpha: f64) -> VectorTCa
     test(levels, shape, alpha, None).0
 }
 
-/// The same, with the null that it rests on; `interval` says which level an interval has.
+/// [`of_levels`], with the null on which it rests; `interval` is the position of the interval's
+/// level.
 pub(super) fn test(
     levels: &[VectorLevel],
     shape: &Shape,

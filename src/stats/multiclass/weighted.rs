@@ -22,12 +22,12 @@
 //!   − 4(‖e_i‖² + θ)Σw²e_i·U + (‖e_i‖² + θ)²Σw²]. For weights of 1 it is that of
 //!   [`super::interval`](mod@super::interval).
 //! * Where a number of events chooses something (levels, cells of the interval) it is the effective
-//!   one, (Σw)²/Σw² (Kish 1965, §11.7). The bound of T-Cal's Theorem 3.1 is of events that count
-//!   alike and is not said.
+//!   one, (Σw)²/Σw² (Kish 1965, §11.7). The bound of T-Cal's Theorem 3.1 is for equal weights and
+//!   is not given.
 //!
 //! The null assumes that given the prediction an outcome does not depend on the weight, as for
-//! scores. Scaling all weights changes nothing, and weights that are all equal give what no weights
-//! give, but for rounding in the third cumulants.
+//! scores. Scaling all weights changes nothing, and weights that are all equal give the same as no
+//! weights, except for rounding in the third cumulants.
 //!
 //! **A cell** has words of 64 bits, those of wider numbers with the low one first; w in units of
 //! 2⁻¹⁶, z and its products in units of 2⁻³²:
@@ -97,7 +97,7 @@ impl Places {
     }
 }
 
-/// Words of a cell.
+/// Number of words of a cell of k coordinates.
 pub(super) fn width(k: usize) -> usize {
     Places { k }.wide(3)
 }
@@ -143,7 +143,7 @@ fn add_label(c: &mut [i64], z: &[f64], label: u32, w: u128, by: fn(&mut [i64], u
     }
 }
 
-/// Takes an event from one label to another, if the cell has such a one.
+/// Moves an event from one label to another, if the cell has enough weight of the first.
 pub(super) fn move_label(c: &mut [i64], z: &[f64], from: u32, to: u32, weight: Weight) {
     let (at, y) = (Places { k: z.len() }, from as usize);
     let w = u128::from(weight.fixed());

@@ -33,9 +33,9 @@ pub struct Composite {
     pub tolerance: f64,
     /// The threshold that decides.
     pub threshold: f64,
-    /// The paper's, without the mean.
+    /// The paper's threshold, which leaves out the mean.
     pub paper_threshold: f64,
-    /// T_d reaches the paper's.
+    /// Whether T_d reaches the paper's threshold.
     pub paper_reject: bool,
     /// Cantelli's bound V/(V + (T_d − τ²)²), 1 where T_d ≤ τ².
     pub p_value: f64,

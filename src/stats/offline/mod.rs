@@ -40,7 +40,7 @@ use super::tcal::{TCalOptions, tcal_fixed};
 pub enum Test {
     /// One level, chosen by the smoothness.
     KnownSmoothness,
-    /// The same against a tolerated error.
+    /// One level, chosen by the smoothness, against a tolerated error.
     Composite,
     /// Sample splitting with the χ² test at one level, chosen by the smoothness.
     Splitting,
@@ -86,11 +86,11 @@ pub struct OneLevel {
     pub slices: u64,
     /// T_d.
     pub debiased: f64,
-    /// Its null deviation given the scores.
+    /// Null standard deviation of T_d given the scores.
     pub null_sd: f64,
 }
 
-/// What was found, by test.
+/// The details of a result, by test.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -122,17 +122,17 @@ pub enum Detail {
 pub struct Outcome {
     /// Which test.
     pub test: Test,
-    /// n.
+    /// n, the number of events.
     pub n: usize,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
     /// α.
     pub alpha: f64,
     /// p-value of the whole test.
     pub p_value: f64,
-    /// It is at most α.
+    /// Whether the p-value is at most α.
     pub reject: bool,
-    /// What was found.
+    /// The details of the result.
     pub detail: Detail,
 }
 
@@ -144,7 +144,7 @@ pub fn slices(n: usize, smoothness: f64, classes: usize) -> u64 {
 
 /// Cells of consistency resampling, the number that papers report with.
 const CONSISTENCY_CELLS: u64 = 15;
-/// Its replicates.
+/// Replicates of consistency resampling.
 const CONSISTENCY_REPLICATES: u32 = 999;
 
 /// Runs a test on scores of one class; `None` with fewer than two events.

@@ -22,7 +22,7 @@
 //! It wastes half of the events, and the noise of pseudo-outcomes comes on top: at equal n its
 //! power is far below T-Cal's (paper's Figure of both tests: `trueline reproduce tcal`). Which
 //! event goes to which half, the pseudo-outcomes and the permutations come from the seed; rows
-//! stand for event ids, so the answer depends on their order.
+//! stand for event ids, so the result depends on their order.
 //!
 //! Cost: replicates × levels × n/2 additions.
 
@@ -47,15 +47,15 @@ pub enum TwoSample {
     MultiScale,
 }
 
-/// One class's part.
+/// The three tests of one class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassSplit {
     /// Index of the class.
     pub class: u32,
-    /// Events of V.
+    /// Number of events of V.
     pub first: usize,
-    /// Events of W.
+    /// Number of events of W.
     pub second: usize,
     /// T1.
     pub mean_gap: f64,
@@ -87,7 +87,7 @@ pub struct Splitting {
 
 /// Finest level of the multi-scale test: 4096 cells, as a window has.
 const LEVEL_MAX: u32 = 12;
-/// Permutations at least.
+/// Fewest permutations.
 const REPLICATES_MIN: u32 = 999;
 
 /// Tests scores of one class: K = 2, cells are cut on the score. `None` with fewer than two events.

@@ -117,7 +117,7 @@ fn what_late_outcomes_change_is_as_if_it_had_come_before_its_pane() {
     let (mut before, mut after) = (Dispersion::default(), Dispersion::default());
     (0..300).for_each(|i| before.observe(i, &corrected(i)));
     (0..300).for_each(|i| after.observe(i, &pane(i)));
-    // Those of panes that are gone change the wider slots alone.
+    // Changes of panes that were dropped reach only the wider slots.
     (0..300).rev().for_each(|i| after.revise(i, &minus, &plus));
     assert_eq!(after, before);
     assert!(after.measure().is_some());
@@ -148,7 +148,7 @@ fn a_pane_of_the_future_that_is_cut_keeps_out_none_of_those_that_follow() {
     series.cut(100);
     (100..160).for_each(|i| series.observe(i, &pane()));
     assert_eq!(series.measure().map(|found| found.panes), Some(60));
-    // Without such a pane only what reaches beyond the line goes.
+    // Without such a pane the cut drops only slots that reach beyond it.
     kept.cut(100);
     let slots: Vec<usize> = kept.widths.iter().map(VecDeque::len).collect();
     assert_eq!(slots, [100, 50, 25, 12, 6, 3, 1]);

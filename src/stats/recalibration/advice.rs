@@ -11,12 +11,12 @@
 //!
 //! Log loss decides because it is proper and depends on every score; an ECE can fall because a map
 //! gives everyone the same score. Choosing among three raises the chance of advising a useless map
-//! from at most 2.3 % to at most three times that. The reported gain is selected too: it is that
-//! of the best map, and of an advised one, which gained more than its error. So it is too large on
+//! from at most 2.3 % to at most three times that. The reported gain is selected too: it is that of
+//! the best map, and of an advised one, which gained more than its error. So it is too large on
 //! average, the more so the nearer it is to that error, and a map may do harm. With 2000 uniform
-//! scores, all odds 1.3 times theirs and a tolerance of .05, the reported gain was .0079 in
-//! the mean of 33 advices, and .0045 on 40,000 further events; with 1.4 times and .04, .0107 and
-//! .0088 of 138.
+//! scores, true odds 1.3 times theirs and a tolerance of .05, the reported gain was .0079 in the
+//! mean of 33 advices, and .0045 on 40,000 further events; with 1.4 times and .04, .0107 and .0088
+//! of 138.
 
 use super::map::{Fits, Method};
 use super::measures::{Gain, Trial};
@@ -35,7 +35,7 @@ pub const ERRORS_MIN: f64 = 2.0;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Advice {
-    /// This one.
+    /// Apply this map.
     Apply(Method),
     /// None: too few events of one outcome to fit.
     TooFewToFit,
@@ -48,8 +48,8 @@ pub enum Advice {
 }
 
 impl Advice {
-    /// `judged` are the events on trial and their positives; `against` is the gain of the freer of
-    /// two maps over the stiffer.
+    /// `n` and `positives` count the events on trial; `against(stiff, free)` is the gain of the
+    /// freer of two maps over the stiffer.
     pub(super) fn of(
         fits: &Fits,
         (n, positives): (u64, u64),
@@ -80,7 +80,7 @@ impl Advice {
         Advice::Apply(worth.into_iter().find(near).unwrap_or(best))
     }
 
-    /// The map to apply.
+    /// The family of the map to apply, if any.
     pub fn method(self) -> Option<Method> {
         match self {
             Advice::Apply(method) => Some(method),

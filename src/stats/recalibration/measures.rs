@@ -150,7 +150,7 @@ impl Measures {
     }
 }
 
-/// What a score costs an event by its outcome, 0 or 1.
+/// The log loss and the squared error of a score, for the outcomes 0 and 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Costs {
     pub loss: [f64; 2],
@@ -177,11 +177,11 @@ pub struct Gain {
     pub standard_error: f64,
 }
 
-/// One map on trial.
+/// The trial of one map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Trial {
-    /// How true the recalibrated scores are.
+    /// The measures of the recalibrated scores.
     pub recalibrated: Measures,
     /// By how much log loss falls.
     pub log_loss: Gain,

@@ -4,8 +4,8 @@
 //! Cholesky) is uphill; where it overshoots it is halved until L no longer falls. Convergence: the
 //! Newton decrement gᵀH⁻¹g, twice what L can still gain, is at most [`DECREMENT`]; the parameters
 //! are then within √DECREMENT, a millionth, of their standard errors, and the step that showed it
-//! is still taken. A likelihood without maximum (outcomes that a threshold parts) is refused before
-//! (`point::mixed`).
+//! is still taken. A likelihood without maximum (outcomes that a threshold separates) is refused
+//! before (`point::mixed`).
 
 use super::unfit::Unfit;
 
@@ -19,7 +19,7 @@ const STEPS_MAX: u32 = 60;
 const HALVINGS_MAX: u32 = 40;
 
 /// Greatest change of any row's log odds by a step that cannot lower L. Where no η moves by more
-/// than r, the curvature along the way is at most eʳ times that at its begin (the third derivative
+/// than r, the curvature along the way is at most eʳ times that at its start (the third derivative
 /// of ln(1 + e^η) is no larger than the second; Bach, EJS 4, 2010), so a step of Newton's gains at
 /// least (1 − (eʳ − 1 − r)/r²) times its decrement: more than 0 up to r = 1.79.
 const STRIDE_SURE: f64 = 1.5;
@@ -38,7 +38,7 @@ pub struct Row<const D: usize> {
     pub y: f64,
 }
 
-/// The θ of most likelihood.
+/// The θ of greatest likelihood, by Newton's method from `start`.
 pub fn maximise<const D: usize>(rows: &[Row<D>], start: [f64; D]) -> Result<[f64; D], Unfit> {
     let mut theta = start;
     for _ in 0..STEPS_MAX {
@@ -61,7 +61,7 @@ pub fn maximise<const D: usize>(rows: &[Row<D>], start: [f64; D]) -> Result<[f64
     Err(Unfit::Unsettled)
 }
 
-/// Goes along a step, or as much of it as does not lower the likelihood.
+/// Takes a step, or as much of it as does not lower the likelihood.
 fn shortened<const D: usize>(rows: &[Row<D>], theta: &[f64; D], step: &[f64; D]) -> [f64; D] {
     let here = likelihood(rows, theta);
     // A rounding of L is no fall.

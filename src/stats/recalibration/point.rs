@@ -33,7 +33,7 @@ impl Point {
         Point::of_weighted(sample.iter().map(|&(z, y)| (z, y, 1.0)))
     }
 
-    /// The same of scores with weights above 0: `n` is Σw and `y` Σwy.
+    /// Raw scores with weights above 0, ascending; ties are one point: `n` is Σw and `y` Σwy.
     pub(crate) fn of_weighted(sample: impl Iterator<Item = (f64, bool, f64)>) -> Vec<Point> {
         let mut order: Vec<_> = sample.collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -68,8 +68,8 @@ pub(super) fn expit(x: f64) -> f64 {
     (1.0 / (1.0 + (-x).exp())).clamp(CLIP, 1.0 - CLIP)
 }
 
-/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either
-/// way round, so that at most one point has both.
+/// Refuses points whose likelihood has no maximum: a threshold separates events from non-events,
+/// either way round, so that at most one point has both.
 pub(super) fn mixed(points: &[Point]) -> Result<(), Unfit> {
     if points.len() < 2 {
         return Err(Unfit::Alike);

@@ -39,7 +39,7 @@ pub fn csv(map: &Map) -> String {
     out
 }
 
-/// Family and parameters; an isotonic map has its rows for them.
+/// Family and parameters; an isotonic map has its rows instead.
 fn parameters(map: &Map) -> String {
     match map {
         Map::Logistic(m) => format!(

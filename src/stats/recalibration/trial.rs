@@ -20,11 +20,11 @@ pub struct Judgement {
     pub n: u64,
     /// Number of positive outcomes.
     pub positives: u64,
-    /// How true the scores are as they are.
+    /// The measures of the scores as they are.
     pub original: Measures,
-    /// The maps, in the order of [`Method::ALL`]; `None` where there is none.
+    /// The trials, in the order of [`Method::ALL`]; `None` where no map was fitted.
     pub trials: [Option<Trial>; 3],
-    /// Which to apply.
+    /// Which map to apply, or why none.
     pub advice: Advice,
 }
 
@@ -86,7 +86,8 @@ impl Judgement {
     }
 }
 
-/// Mean and standard error of what events cost less under `after`; `dispersion` is φ.
+/// Mean decrease of the cost of an event from `before` to `after`, with its standard error;
+/// `dispersion` is φ.
 fn gain(
     points: &[Point],
     before: &[Costs],

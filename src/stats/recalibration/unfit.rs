@@ -7,13 +7,13 @@
 pub enum Unfit {
     /// All outcomes are alike.
     OneOutcome,
-    /// The scores vary too little to tell the parameters apart.
+    /// The scores vary too little to separate the parameters.
     Alike,
-    /// A threshold parts the outcomes: the likelihood has no maximum.
+    /// A threshold separates the outcomes: the likelihood has no maximum.
     Parted,
     /// Newton's method did not settle.
     Unsettled,
-    /// The best map falls: higher scores saw no more events.
+    /// The best map falls: higher scores have no higher event rates.
     Reversed,
 }
 

@@ -11,7 +11,7 @@ fn events(seed: u64, n: usize, again: f64, score: impl Fn(f64) -> f64) -> Vec<Sc
     erring(seed, n, again, score, |z| z)
 }
 
-/// The same where outcomes happen with probability `truth(z)`.
+/// [`events`] whose outcomes happen with probability `truth(z)`.
 fn erring(
     seed: u64,
     n: usize,

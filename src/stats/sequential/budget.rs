@@ -22,13 +22,13 @@ use crate::digits::short;
 use std::fmt;
 use std::str::FromStr;
 
-/// S: capital of `ever` is half spent after this many events. Ten thousand is some times the delay
-/// at which errors of practical size are found.
+/// S: capital of `ever` is half spent after this many events. Ten thousand is several times the
+/// delay at which errors of practical size are found.
 const HALF_SPENT: f64 = 1e4;
 
 const DAY_S: f64 = 86_400.0;
 
-/// See the module.
+/// An allowed number of false alarms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -72,8 +72,8 @@ impl Budget {
         }
     }
 
-    /// Capital to stake on a pane of `n` events that spans `seconds`, `before` events having come
-    /// since the stream began.
+    /// Capital to stake on a pane of `n` events that spans `seconds`, after `before` events since
+    /// the stream began.
     pub fn capital(&self, n: u64, before: u64, seconds: f64) -> f64 {
         let (n, t) = (n as f64, before as f64 + HALF_SPENT);
         match self {

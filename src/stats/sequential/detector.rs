@@ -62,10 +62,10 @@ const LN_TERMS: usize = 6;
 /// log M is never above this: capping only lowers it. e⁶⁴⁴ = 10²⁸⁰.
 const LOG_MAX: f64 = 644.0;
 
-/// The scale of z at which it is remembered where the scores lie.
+/// The scale of z at which the detector remembers where the scores lie.
 pub const SPREAD_SCALE: usize = 4;
 
-/// Its number of cells.
+/// Number of cells of this scale.
 pub const SPREAD: usize = 2 << SPREAD_SCALE;
 
 /// Where a stake is placed in the stream: the coordinates in which the onset is estimated.
@@ -88,7 +88,7 @@ impl StreamPosition {
     }
 }
 
-/// What a component is worth.
+/// The worth of a component, and since when.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Component {
@@ -98,7 +98,7 @@ pub struct Component {
     pub onset: StreamPosition,
 }
 
-/// See the module. All of its state is public, for a snapshot.
+/// The Shiryaev-Roberts e-detector. All of its state is public, for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Detector {
@@ -128,7 +128,7 @@ impl Default for Detector {
 }
 
 impl Detector {
-    /// Whether a detector can have this state; ask it of one that was stored.
+    /// Whether a detector can have this state; for one that was stored.
     pub fn is_sound(&self) -> bool {
         let sign = |w: &f64| (SIGN_MIN..=1.0 - SIGN_MIN).contains(w);
         let whole = |c: &Component| {
@@ -243,7 +243,8 @@ impl Detector {
         })
     }
 
-    /// The same of any pane: of plus and minus the larger one is taken out of the sum.
+    /// log e of the signed bets of each scale on any pane: the larger of plus and minus is taken
+    /// out of the sum.
     fn learn(&mut self, pane: &Likelihoods) -> [[f64; LEARNT]; SCALES] {
         std::array::from_fn(|k| {
             let scale = Scale::of(k);
@@ -288,7 +289,7 @@ fn rates(scale: Scale) -> [f64; LEARNT] {
     CELL_AMPLITUDES.map(|c| c * c / horizon(scale.cells))
 }
 
-/// A sign that is drawn back to even after it has become this.
+/// The sign after `posterior` is drawn back to even by the share `forget`.
 #[inline]
 fn moved(posterior: f64, forget: f64) -> f64 {
     let forget = forget.min(FORGET_MAX);
@@ -316,7 +317,7 @@ fn finest_ratios(cells: &[CellLikelihood], ratios: &mut [[f64; LEARNT]]) {
     });
 }
 
-/// Hands over the indices of cells with events, some at a time.
+/// Calls `f` with the indices of cells with events, at most [`BATCH`] at a time.
 #[inline]
 fn each_batch(cells: &[CellLikelihood], mut f: impl FnMut(&[usize])) {
     let mut occupied = (0..cells.len()).filter(|i| cells[*i].n > 0);

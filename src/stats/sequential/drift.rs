@@ -56,11 +56,11 @@ pub struct Squares {
     pub increment: u128,
 }
 
-/// See the module.
+/// Σg² and Σx² of weighted residuals by size of g, from which the radius follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Drift {
-    /// By class.
+    /// By class of |g|: class k holds 2⁻⁽ᵏ⁺¹⁾ < |g| ≤ 2⁻ᵏ.
     pub classes: [Squares; CLASSES],
 }
 
@@ -90,7 +90,8 @@ impl Drift {
         }
     }
 
-    /// r(α) of the module, for one side.
+    /// r(α), for one side: at any time Σx exceeds the sum of its conditional means by r(α) with
+    /// probability at most α.
     pub fn radius(&self, alpha: f64) -> f64 {
         let unit = (ONE as f64) * (ONE as f64);
         let squares = self.classes.map(|s| {

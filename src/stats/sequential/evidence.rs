@@ -20,7 +20,7 @@ use super::detector::{Detector, SPREAD, StreamPosition};
 use super::mixture::{BETS, Bet, LEARNT, SCALES, Scale, component};
 use crate::direction::Direction;
 
-/// Cells reported at most.
+/// Most cells that are reported.
 const CELLS_MAX: usize = 3;
 
 /// A cell is reported from this lean on: odds of three to one for its sign.
@@ -59,7 +59,7 @@ impl Shares {
         self.scales.iter().sum()
     }
 
-    /// Those of each kind with its name.
+    /// The share of each kind, with its name.
     pub fn named(&self) -> [(&'static str, f64); 9] {
         [
             ("intercept_up", self.intercept_up),
@@ -121,13 +121,13 @@ pub struct Leaning {
     pub lean: f64,
 }
 
-/// See the module.
+/// What the evidence of a detector shows.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
     /// log M; an alarm when it reaches log A.
     pub log_worth: f64,
-    /// By component.
+    /// Shares of the evidence by kind of bet.
     pub shares: Shares,
     /// The kind with the largest share, as a person would say it.
     pub direction: Direction,
@@ -140,7 +140,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What `detector` holds; `None` before its first pane.
+    /// The evidence of `detector`; `None` before its first pane.
     pub fn of(detector: &Detector) -> Option<Evidence> {
         let log_worth = detector.log_worth();
         if log_worth == f64::NEG_INFINITY {
@@ -222,7 +222,7 @@ fn bet_direction(spread: &[f64; SPREAD], bet: Bet) -> Direction {
 }
 
 /// Cells lean one way if nine tenths of the scores do; finer cells than those of the spread, and
-/// those of u, are not looked at.
+/// those of u, count as local.
 fn cells_direction(
     detector: &Detector,
     spread: &[f64; SPREAD],

@@ -25,7 +25,7 @@ pub struct Likelihoods {
 pub struct CellLikelihood {
     /// Log-likelihood ratio of +c for each amplitude.
     pub plus: [f64; LEARNT],
-    /// The same of −c.
+    /// Log-likelihood ratio of −c for each amplitude.
     pub minus: [f64; LEARNT],
     /// Σ z(1 − z): 0 where no event fell whose outcome could be in doubt.
     pub variance: f64,
@@ -34,7 +34,7 @@ pub struct CellLikelihood {
 }
 
 impl CellLikelihood {
-    /// Adds what fell into a part of the cell.
+    /// Adds the sums of a part of the cell.
     #[inline]
     pub fn merge(&mut self, o: &CellLikelihood) {
         for j in 0..LEARNT {
@@ -58,8 +58,8 @@ impl Default for Likelihoods {
 }
 
 impl Likelihoods {
-    /// Makes the ratios those of bets on outcomes that vary so many times as much as independent
-    /// ones.
+    /// Divides the log ratios, and the variances of cells, by the dispersions of clustered
+    /// outcomes.
     pub fn temper(&mut self, by: &Dispersions) {
         let (intercepts, slopes) = self.directed.split_at_mut(DIRECTED);
         intercepts.iter_mut().for_each(|x| *x /= by.intercept);

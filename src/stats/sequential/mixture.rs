@@ -19,16 +19,17 @@
 //! scores that goes wrong, and each of these has a direction of its own. A shift of .05 or 3 % of
 //! noise is enormous in log-odds near 0 and 1, and no intercept or slope can express it. Bumps
 //! overlap by half or more, so any range of a sixteenth to a quarter has one that fits it. A
-//! component of weight w costs log(1/w) nats of delay against one who knew it: about 3 for the
-//! commonest directions, 5 to 8 for a bump. The common amplitude with a sign for each cell is the
-//! prior of T-Cal's lower bound, so m weak cells add up like √m; the second axis resolves scores of
-//! 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the signs is
-//! learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
+//! component of weight w costs log(1/w) nats of delay compared with a bet on it alone: about 3 for
+//! the commonest directions, 5 to 8 for a bump. The common amplitude with a sign for each cell is
+//! the prior of T-Cal's lower bound, so m weak cells add up like √m; the second axis resolves
+//! scores of 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the
+//! signs is learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
 //!
-//! Nor are errors of rare scores that cancel within a cell of u: below .02 the narrowest span
-//! a factor of 1.8 to 9. Grades .001, .002, .004, .006, .008, .012 and .016 whose true rates are
-//! .001, .004, .002, .008, .006, .016 and .012, neighbours exchanged, were found in 6 of 20 streams
-//! within 100,000 events (budget `5% ever`); the test of a window of 40,000 rejects 39 of 40.
+//! Errors of rare scores that cancel within a cell of u are not seen either: below .02 the
+//! narrowest cells span a factor of 1.8 to 9. Grades .001, .002, .004, .006, .008, .012 and .016
+//! whose true rates are .001, .004, .002, .008, .006, .016 and .012, neighbours exchanged, were
+//! found in 6 of 20 streams within 100,000 events (budget `5% ever`); the test of a window of
+//! 40,000 rejects 39 of 40.
 //!
 //! A slope downwards has twice the weight of one upwards: models are over-confident more often than
 //! under-confident (Guo, Pleiss, Sun, Weinberger, *On calibration of modern neural networks*,
@@ -65,7 +66,7 @@ pub const U_SCALES: usize = 5;
 /// Number of scales in all, those of z first.
 pub const SCALES: usize = Z_SCALES + U_SCALES;
 
-/// d, what the shift bets add to probabilities or take off.
+/// d, which the shift bets add to probabilities or subtract.
 pub const SHIFTS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 /// ε, shares of flipped outcomes.
@@ -125,13 +126,13 @@ pub const LOGIT_CLIP: f64 = 12.0;
 /// Weight of both signs of each amplitude of the intercept.
 const INTERCEPT_WEIGHT: [f64; 6] = [0.005, 0.01, 0.02, 0.04, 0.15, 0.05];
 
-/// The same of the slope.
+/// Weight of both signs of each amplitude of the slope.
 const SLOPE_WEIGHT: [f64; 6] = [0.005, 0.01, 0.03, 0.08, 0.08, 0.02];
 
 /// Share of a slope's weight that bets on a slope upwards.
 const SLOPE_UP: f64 = 1.0 / 3.0;
 
-/// The same of both signs of each shift.
+/// Weight of both signs of each shift.
 const SHIFT_WEIGHT: [f64; 5] = [0.01, 0.03, 0.07, 0.03, 0.02];
 
 /// Weight of the noises, in equal parts.
@@ -168,13 +169,13 @@ impl Scale {
         }
     }
 
-    /// Its cell of score z, the last one closed.
+    /// The cell of score z at this scale; the last cell is closed.
     pub fn cell_of(&self, z: f64) -> usize {
         let x = if self.warped { warp(z) } else { z };
         ((x * self.cells as f64) as usize).min(self.cells - 1)
     }
 
-    /// Scores between which its cell lies.
+    /// The lower and upper edge of a cell of this scale, as scores.
     pub fn edges(&self, cell: usize) -> (f64, f64) {
         let at = |i: usize| {
             let x = i as f64 / self.cells as f64;
@@ -233,7 +234,7 @@ pub enum Bet {
     Slope(f64),
     /// Cells of a scale, each with a sign of its own.
     Cells(Scale),
-    /// So much added to all probabilities.
+    /// This much added to all probabilities.
     Shift(f64),
     /// This share of the outcomes flipped.
     Noise(f64),

@@ -8,7 +8,8 @@
 //! (Dandapanthula, Ramdas, *Multiple testing in multi-stream sequential change detection*, 2025;
 //! Wang, Ramdas, *False discovery rate control with e-values*, 2022.)
 //!
-//! Ties are called together. Logarithms in, so no M is too large. Indices out, ascending.
+//! Ties are called together. The functions take logarithms, so no M is too large, and return
+//! indices, ascending.
 
 /// Streams called by e-BH from the log M of all of them and log A.
 pub fn called(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
@@ -16,13 +17,14 @@ pub fn called(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
     largest(log_worths, log_threshold + all.ln())
 }
 
-/// The same where each stream stakes a share of one budget, as the product runs it: shares that sum
-/// to 1 stand for the N, so the k largest are called, k the largest with the k-th at least A/k.
+/// Streams called by e-BH if each stakes a share of one budget, as in the product. Shares that sum
+/// to 1 replace the factor N: the k largest are called, for the largest k with the k-th at least
+/// A/k.
 pub fn shared(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
     largest(log_worths, log_threshold)
 }
 
-/// Indices of the k largest, k the largest with the k-th at least `threshold` − ln k.
+/// Indices of the k largest, for the largest k with the k-th at least `threshold` − ln k.
 fn largest(worths: &[f64], threshold: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..worths.len()).collect();
     order.sort_by(|&a, &b| worths[b].total_cmp(&worths[a]));

@@ -62,13 +62,13 @@ const LOSS_MAX: f64 = 0.9e-6;
 /// Width of cell for which [`LOSS_MAX`] is kept; wider ones lose with the square of their width.
 const WIDTH: f64 = 1.0 / 4096.0;
 
-/// Where no bet is steep: from here to 1 less this, cells are put together.
+/// Where no bet is steep: from here to 1 minus this, cells are put together.
 const MIDDLE: f64 = 0.125;
 
-/// Width up to which they are.
+/// Width up to which cells in the middle are put together.
 const MIDDLE_WIDTH: f64 = 1.0 / 1024.0;
 
-/// Most log-odds of a bet towards a probability.
+/// Greatest |β| of a bet towards a probability, in log-odds.
 const TOWARDS_MAX: f64 = 5.0;
 
 /// One bet in one cell: a lower bound of its log-likelihood ratio is βΣy − level·n − slope·Σz.
@@ -116,7 +116,7 @@ struct Row {
     places: [u32; 2],
 }
 
-/// The bets on all cells of a grid. See the module.
+/// The bets on all cells of a grid, as numbers by which cell sums are multiplied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Odds {
     grid: Grid,
@@ -227,7 +227,7 @@ impl Odds {
         all
     }
 
-    /// Shows a row its sums, unless no event fell into it.
+    /// Adds a row with its sums to `rows`, unless no event fell into it.
     #[inline]
     fn show<'o>(&'o self, (at, sums): &(u32, RowSums), rows: &mut Vec<Shown<'o>>) {
         if sums.n > 0 {
@@ -269,7 +269,7 @@ impl RowSums {
     }
 }
 
-/// A row and what it is shown.
+/// A row and the sums of its cells.
 struct Shown<'o> {
     row: &'o Row,
     events: u64,
@@ -391,7 +391,7 @@ fn cut(beta: f64, tolerance: f64, (low, high): (f64, f64)) -> f64 {
     }
 }
 
-/// Adds rows to the likelihoods, in which `towards` is not yet.
+/// Adds rows to the likelihoods, but the bets towards a probability to `towards`.
 fn settle(rows: &[Shown], towards: &mut [f64; TOWARDS_ROOM], all: &mut Likelihoods) {
     let (intercept, slope) = all.directed.split_at_mut(DIRECTED);
     add_towards(rows, towards);

@@ -55,15 +55,15 @@ const UNIT: i64 = ONE as i64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pair {
-    /// What the champion said.
+    /// The champion's score.
     pub champion: u64,
-    /// What the challenger said.
+    /// The challenger's score.
     pub challenger: u64,
-    /// What happened.
+    /// The outcome of the event.
     pub outcome: bool,
 }
 
-/// What is known of one version.
+/// The sums of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Side {
@@ -81,7 +81,7 @@ pub struct Side {
     pub cells: Vec<(u64, i128)>,
 }
 
-/// See the module.
+/// The sums over pairs of scores of two versions, from which their differences follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Paired {
@@ -114,9 +114,9 @@ impl Default for Side {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Difference {
-    /// The champion's.
+    /// The champion's value.
     pub champion: f64,
-    /// The challenger's.
+    /// The challenger's value.
     pub challenger: f64,
     /// Challenger − champion.
     pub difference: f64,
@@ -126,7 +126,7 @@ pub struct Difference {
     pub upper: f64,
 }
 
-/// What can be said of a pair of versions.
+/// The comparison of two versions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
@@ -140,7 +140,7 @@ pub struct Compared {
     pub brier: Difference,
     /// Absolute mean residual.
     pub in_the_large: Difference,
-    /// What recalibration would win of the Brier score.
+    /// What an online recalibration would win of the Brier score.
     pub calibration: Difference,
 }
 
@@ -168,7 +168,7 @@ impl Side {
         }
     }
 
-    /// Adds what the version said; returns D.
+    /// Adds an event of score `z`; returns D of its cell.
     fn observe(&mut self, z: u64, y: i64, corrections: &[i64; CELLS], cell: usize) -> i64 {
         let u = y - z as i64;
         let d = corrections[cell];

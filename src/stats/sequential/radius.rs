@@ -17,8 +17,8 @@
 /// Number of λ in the mixture: down to 2⁻¹⁶/c it serves V up to 10⁹.
 const MIXTURE: usize = 16;
 
-/// Newton's steps at most; it converges quadratically from the right of a convex function, in under
-/// ten.
+/// Most Newton steps; the method converges quadratically from the right of a convex function, in
+/// under ten.
 const STEPS: usize = 60;
 
 /// r(V, α) for increments of at least −`c`.
@@ -28,7 +28,7 @@ pub fn radius(v: f64, alpha: f64, c: f64) -> f64 {
     crossing(&lambda, &penalty, alpha)
 }
 
-/// ψ(λ) of the module.
+/// ψ(λ) = (−ln(1 − cλ) − cλ)/c².
 pub(super) fn psi(lambda: f64, c: f64) -> f64 {
     (-(-c * lambda).ln_1p() - c * lambda) / (c * c)
 }

@@ -140,7 +140,7 @@ pub fn mean(s: f64, v: f64, n: u64, alpha: f64) -> (f64, f64) {
     (((s - r) / n).max(-1.0), ((s + r) / n).min(1.0))
 }
 
-/// The state; all of it public for a snapshot.
+/// The state of all sequences; all of it is public for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sequences {
@@ -148,7 +148,7 @@ pub struct Sequences {
     pub bins: Vec<Bin>,
     /// Gains at scales of 1, 2, …, 64 cells.
     pub gains: [Gain; SCALES],
-    /// k, from 1: how many times they have begun.
+    /// k, from 1: how many times the sequences have begun.
     pub epoch: u64,
 }
 
@@ -172,17 +172,17 @@ pub struct BinBounds {
     pub high: f64,
     /// Number of events.
     pub n: u64,
-    /// Lower end of its mean residual.
+    /// Lower end of the mean residual of the bin.
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
 }
 
-/// What the sequences say now.
+/// The bounds of all sequences at one time.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bounds {
-    /// Events since they began.
+    /// Events since the sequences last began.
     pub n: u64,
     /// Mean residual: its lower and upper end.
     pub mean: (f64, f64),
@@ -193,7 +193,7 @@ pub struct Bounds {
 }
 
 impl Sequences {
-    /// Takes a pane.
+    /// Adds a pane.
     pub fn observe(&mut self, pane: &Sums) {
         let level = pane.grid().level();
         let mut fresh = [Bin::default(); 1 << LEVEL];
@@ -251,7 +251,7 @@ impl Sequences {
         mean(all.residual(), all.residual_squared(), all.n, alpha)
     }
 
-    /// All of them at confidence 1 − `alpha` each, over all epochs.
+    /// All bounds at confidence 1 − `alpha` each, over all epochs.
     pub fn bounds(&self, grid: Grid, alpha: f64) -> Bounds {
         let n = self.bins.iter().map(|b| b.n).sum();
         let share = self.alpha(alpha) / BINS as f64;

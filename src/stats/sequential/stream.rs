@@ -51,10 +51,10 @@ use crate::sums::Sums;
 /// No all-clear before this many events.
 const CLEAR_EVENTS_MIN: u64 = 2000;
 
-/// No all-clear before so many times the delay of the alarm.
+/// No all-clear before this many times the delay of the alarm.
 const CLEAR_DELAYS: f64 = 4.0;
 
-/// An alarm needs bets worth so many times what is at stake.
+/// An alarm needs bets worth this many times what is at stake.
 const EVIDENCE_MIN: f64 = 2.0;
 
 /// Rules of a stream's detector.
@@ -91,8 +91,8 @@ pub struct Alarm {
     /// End of the pane that raised the first one since the stream was clear.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub since_ms: i64,
-    /// When it began, as the first of them estimated: a later one knows only what came after the
-    /// one before it.
+    /// Estimated onset of the error, by the first alarm since the stream was clear: a later alarm
+    /// knows only the events after the one before it.
     pub onset_ms: f64,
     /// Alarms since the stream was clear; a second one confirms.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
@@ -104,7 +104,7 @@ pub struct Alarm {
     pub residual: (f64, f64),
     /// Capital staked by then since the stream began.
     pub staked: f64,
-    /// What the detector held.
+    /// The evidence at the alarm.
     pub evidence: Evidence,
 }
 
@@ -129,7 +129,7 @@ pub enum Outcome {
     Clear,
 }
 
-/// See the module. All of its state is public, for a snapshot.
+/// The detector of one stream. All of its state is public, for a snapshot.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StreamDetector {
@@ -152,7 +152,7 @@ pub struct StreamDetector {
 }
 
 impl StreamDetector {
-    /// Whether a detector can have this state; ask it of one that was stored.
+    /// Whether a detector can have this state; for one that was stored.
     pub fn is_sound(&self) -> bool {
         self.detector.is_sound()
             && self.sequences.bins.len() == Sequences::default().bins.len()

@@ -1,5 +1,5 @@
 //! Sums whose cells are only read, as those of sealed panes and of windows: a list, shared until
-//! one changes. Few cells are a list also while events come by the batch: a batch is sorted and
+//! one changes. Few cells are a list also while events come in batches: a batch is sorted and
 //! merged, in half the time that it takes to look each event up in a map.
 
 use super::{Cell, Cells, LogSums, Sums, few};
@@ -9,8 +9,8 @@ use crate::fixed::Scored;
 use std::sync::Arc;
 
 impl Sums {
-    /// Sums of occupied cells that are listed in ascending order, and log sums, without scores that
-    /// are kept singly, on a grid without weights and clusters. The list is shared until a cell
+    /// Sums of occupied cells that are listed in ascending order, and log sums, without distinct
+    /// scores and repeats, on a grid without weights and clusters. The list is shared until a cell
     /// changes.
     pub fn of_listed(
         grid: Grid,
@@ -47,7 +47,7 @@ impl Sums {
         (self.cells, self.compact) = (Cells::Listed(Arc::new(list)), None);
     }
 
-    /// Adds the cells of other sums to listed ones; answers whether both are listed. On overflow
+    /// Adds the cells of other sums to listed ones; returns whether both are listed. On overflow
     /// the sums are unusable.
     pub(super) fn merge_listed(&mut self, other: &Sums) -> Result<bool, Overflow> {
         let (Cells::Listed(ours), Some(theirs)) = (&mut self.cells, other.listed()) else {
@@ -74,7 +74,7 @@ impl Sums {
         Ok(true)
     }
 
-    /// Makes listed cells ones that can change.
+    /// Turns listed cells into a map or an array, which can change.
     pub(super) fn unlist(&mut self) {
         if let Cells::Listed(list) = &self.cells {
             match list.len() >= few(&self.grid) {
@@ -84,7 +84,7 @@ impl Sums {
         }
     }
 
-    /// Adds a batch to few cells, which become a list; answers whether they were few.
+    /// Adds a batch to few cells, which become a list; returns whether they were few.
     pub(super) fn observe_few(&mut self, batch: &[Scored]) -> bool {
         let few = few(&self.grid);
         let sparse: Vec<(u32, Cell)>;

@@ -18,13 +18,13 @@ impl Sums {
         self.merge_scores(distinct, repeats)
     }
 
-    /// Adds scores that are kept singly, without the cells.
+    /// Adds distinct scores and repeats, without the cells.
     pub fn merge_scores(&mut self, distinct: &Distinct, repeats: &Repeats) -> Result<(), Overflow> {
         self.repeats.merge(repeats);
         self.distinct.merge(distinct)
     }
 
-    /// Adds cells and log sums, without the scores that are kept singly. On overflow the sums are
+    /// Adds cells and log sums, without distinct scores and repeats. On overflow the sums are
     /// unusable.
     pub fn merge_cells(
         &mut self,

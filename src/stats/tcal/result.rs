@@ -1,6 +1,6 @@
-//! What the test says of one level.
+//! The result of the test at one level.
 
-/// One level's part in the test.
+/// The result at one level.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LevelResult {
@@ -18,7 +18,7 @@ pub struct LevelResult {
     pub reject: bool,
     /// Index of the cell that contributes most to T_d.
     pub worst_cell: u64,
-    /// The level takes no part: no law of its estimate can be trusted at so few positives or
-    /// negatives. Its p-value is then 1.
+    /// Whether the level takes no part: no law of its estimate can be trusted at so few positives
+    /// or negatives. Its p-value is then 1.
     pub left_out: bool,
 }

@@ -1,7 +1,7 @@
-//! What the test reads off one level: estimators, and their law under the null.
+//! What the test computes from one level: estimators, and their law under the null.
 //!
 //! Most of a test's time goes here, over some 8000 cells of 12 levels. So the terms of a block of
-//! cells are worked out first, in loops without branches that become vector code, and are added up
+//! cells are computed first, in loops without branches that become vector code, and are added up
 //! after.
 
 use super::result::LevelResult;
@@ -246,14 +246,14 @@ fn raised(square: f64, squares: f64, each: f64) -> f64 {
 /// 1/N of the next coarser level's cells, one for each cell of a level.
 struct Above<'a> {
     w: &'a [f64],
-    /// How many of them have been come to, and the index of the last.
+    /// How many of them have been visited, and the index of the last.
     seen: usize,
     index: u64,
 }
 
 impl Above<'_> {
-    /// Without a branch: whether a cell has a neighbour cannot be foreseen. Without a coarser level
-    /// 0.
+    /// Writes 1/N of the coarser cell of each of `cells`, 0 without a coarser level. Branchless,
+    /// because whether a cell has a neighbour is not predictable.
     fn fill(&mut self, cells: &[u64], out: &mut Block) {
         for (&cell, out) in cells.iter().zip(out) {
             self.seen += usize::from(cell / 2 != self.index);
