@@ -152,8 +152,7 @@ pub struct Level {
     pub cells: u64,
     /// Occupied cells, ascending by index.
     pub occupied: Columns,
-    /// One entry for each occupied cell if events are weighted; empty if not, or if all weights are
-    /// 1.
+    /// One entry for each occupied cell if events have weights that are not all 1; else empty.
     pub weights: Vec<WeightMoments>,
 }
 

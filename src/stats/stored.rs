@@ -1,8 +1,8 @@
 //! Numbers of a stored state, checked where they are read.
 //!
 //! Numbers that no events can make may have a valid checksum: anyone who can write a file or a
-//! record can compute one. A sum of them would leave its integer long after they were read, and
-//! stop the program. So reading refuses them.
+//! record can compute one. A sum of such numbers would leave its integer long after they were read,
+//! and stop the program. So reading refuses them.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Deserializer, de::Error};

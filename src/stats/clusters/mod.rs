@@ -36,9 +36,9 @@
 //! − λ²V/2φ) for normal U. φ depends on the residuals that a bet adds up: effects of a cluster that
 //! cancel in its total do not cancel in the total of its high scores. So there are several φ,
 //! estimated from the panes before ([`RunningClusters`]). Buckets are those of the whole stream: a
-//! cluster that comes back is the same one. Their upper bounds of 90 % are used, because bets that
-//! assume too little dispersion win even against a calibrated model. With fewer than 12 effective
-//! buckets no bet is placed.
+//! cluster that comes back is the same one. The upper bounds of φ at 90 % (99 % with few buckets)
+//! are used, because bets that assume too little dispersion win even against a calibrated model.
+//! With fewer than 12 effective buckets no bet is placed.
 //!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!

@@ -125,7 +125,7 @@ pub struct Leaning {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
-    /// log M; an alarm when it reaches log A.
+    /// log M; an alarm needs at least log A.
     pub log_worth: f64,
     /// Shares of the evidence by kind of bet.
     pub shares: Shares,

@@ -18,7 +18,7 @@
 const MIXTURE: usize = 16;
 
 /// Most Newton steps; the method converges quadratically from the right of a convex function, in
-/// under ten.
+/// under ten steps.
 const STEPS: usize = 60;
 
 /// r(V, α) for increments of at least −`c`.
