@@ -45,8 +45,8 @@ impl BatchedSums {
         BatchedSums::of(vec![Sums::new(grid); views.max(1)])
     }
 
-    /// Continues from the sums of each view. Fails if their numbers of events differ, or if so many
-    /// events cannot have these sums.
+    /// Continues from the sums of each view. Fails if their numbers of events differ, or if the
+    /// sums are impossible for that number.
     pub fn from_sums(mut sums: Vec<Sums>) -> Result<BatchedSums, Overflow> {
         let n = sums.first().ok_or(Overflow)?.n();
         if sums.iter().all(|s| s.n() == n && s.is_bounded()) {

@@ -26,7 +26,7 @@
 use super::levels::Level;
 use super::multiclass::level::VectorLevel;
 
-/// A cell of events.
+/// The sums of a cell of events.
 struct Cell {
     /// Mean score.
     z: f64,

@@ -101,9 +101,9 @@ pub struct Cox {
     /// χ² with 2 degrees of freedom under the null, with fewer where a direction rests on too few
     /// outcomes.
     pub score: f64,
-    /// Upper tail; `None` where no direction rests on enough outcomes.
+    /// Upper-tail p-value; `None` where no direction rests on enough outcomes.
     pub p_value: Option<f64>,
-    /// The recalibration that fits best, where there is one.
+    /// The logistic recalibration that fits best, where there is one.
     pub fit: Option<Recalibration>,
 }
 
@@ -111,8 +111,8 @@ pub struct Cox {
 /// cannot be separated: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
 const SPREAD_MIN: f64 = 1e-7;
 
-/// The score test, with the fit at `level`; `None` where the scores do not vary enough to tell
-/// slope from intercept.
+/// The score test, with the fit at `level`; `None` where the scores do not vary enough to separate
+/// slope and intercept.
 pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
     let (a, b, d) = (t.v_clipped, t.v_logit, t.v_logit2);
     let det = a * d - b * b;
@@ -140,7 +140,7 @@ pub fn ece_l1(level: &Level, n: f64) -> f64 {
 pub struct Mce {
     /// |mean residual| of the cell.
     pub value: f64,
-    /// Events in that cell.
+    /// Number of events of that cell.
     pub n: u64,
 }
 

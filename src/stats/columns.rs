@@ -78,7 +78,7 @@ macro_rules! columns {
             }
         }
 
-        /// Cells as columns. See the module and [`LevelCell`].
+        /// The occupied cells of a level, one column for each sum of a [`LevelCell`].
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Columns {
             /// Index of each cell in its level.

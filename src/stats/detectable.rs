@@ -150,7 +150,7 @@ mod tests {
     use super::noncentrality;
     use crate::samples;
 
-    /// Scores whose true odds are e^`k` times what they say.
+    /// Events whose true odds are e^`k` times those of their scores.
     fn sample(rng: &mut Rng, n: usize, score: fn(f64) -> f64, k: f64) -> Vec<(f64, bool)> {
         samples::events(rng, n, score, |z| changed(z, k))
     }

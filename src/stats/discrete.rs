@@ -30,7 +30,7 @@ use super::smooth::chi_squared_tail;
 use super::sums::Sums;
 use std::collections::BTreeMap;
 
-/// When the test runs.
+/// When the tests over distinct scores run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

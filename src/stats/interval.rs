@@ -122,7 +122,7 @@ pub struct Interval {
     pub lower: f64,
     /// Upper end, on the ℓ2-ECE scale.
     pub upper: f64,
-    /// 0 belongs to the interval; (0, x] and [0, x] differ in this alone.
+    /// Whether 0 belongs to the interval; (0, x] and [0, x] differ in this alone.
     pub contains_zero: bool,
     /// Median count of the occupied cells; under 5 the interval is not to be trusted.
     pub median_count: f64,
@@ -136,7 +136,7 @@ pub struct SquaredEnds {
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
-    /// 0 belongs to it.
+    /// Whether 0 belongs to the interval.
     pub contains_zero: bool,
 }
 
@@ -297,7 +297,7 @@ pub(crate) struct Exact<'a> {
     pub independent: bool,
     /// Both halves of the axis, where the resolution may be another one.
     pub halves: Option<&'a Level>,
-    /// For the law of T.
+    /// Options for the law of T.
     pub tcal: &'a TCalOptions,
 }
 

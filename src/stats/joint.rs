@@ -148,7 +148,7 @@ fn density(x: f64) -> f64 {
 /// Nodes come in pairs ±u and uv is vu, so an exponential and its inverse serve eight pairs of
 /// nodes.
 struct Wide<'a> {
-    /// c and h.
+    /// c, the middle of the nodes, and h, half their range.
     middle: f64,
     half: f64,
     nodes: &'a [f64],

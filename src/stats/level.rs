@@ -443,7 +443,7 @@ impl Level {
 mod tests {
     use super::*;
 
-    /// A level of cells with so many events each; the counts after small cells are joined.
+    /// The numbers of events of cells after small ones are joined, from those before.
     fn joined(counts: &[usize]) -> Vec<f64> {
         let m = counts.len();
         let scores = (0..m).flat_map(|i| vec![(i as f64 + 0.5) / m as f64; counts[i]]);

@@ -1,10 +1,10 @@
 //! The null by redrawing outcomes: exact where the moments are an approximation.
 //!
-//! Given the scores, a calibrated model's outcomes are independent coin flips. So at each finest
-//! cell Σy is drawn from Binomial(N, mean score) and carried up the levels: all levels of one
-//! replicate share one draw, as they do in the data. The p-value (1 + #{T* ≥ T})/(R + 1) is exact
-//! at any n for scores that are equal within a finest cell, and off by the spread of scores inside
-//! it otherwise (a relative 2⁻²⁴ of the variance at 4096 cells).
+//! Given the scores, a calibrated model's outcomes are independent Bernoulli variables. So at each
+//! finest cell Σy is drawn from Binomial(N, mean score) and carried up the levels: all levels of
+//! one replicate share one draw, as they do in the data. The p-value (1 + #{T* ≥ T})/(R + 1) is
+//! exact at any n for scores that are equal within a finest cell, and off by the spread of scores
+//! inside it otherwise (a relative 2⁻²⁴ of the variance at 4096 cells).
 //!
 //! All replicates of a cell are drawn at once, from an alias table made for that cell (its cost is
 //! paid once for R draws; 32 random bits give one draw, so a probability is right to 2⁻³²). D = ΣU
@@ -294,7 +294,7 @@ impl<'a> Draws<'a> {
 const VARIANCE_NORMAL: f64 = 40_000.0;
 
 /// Outcomes less likely than this times the likeliest are not drawn: a draw of 32 bits could not
-/// tell them from 0.
+/// distinguish them from 0.
 const LEAST: f64 = 1e-11;
 
 /// Walker's alias table of D = K − Σz, K binomial; 2^bits slots.

@@ -269,8 +269,8 @@ impl Dispersion {
 pub struct Scales(Vec<(f64, Overdispersion)>);
 
 impl Scales {
-    /// The largest significant φ̂ of stretches up to so many panes, else that of base panes, which
-    /// counts whatever their width.
+    /// The largest significant φ̂ of stretches of at most `panes` panes, else that of base panes,
+    /// which counts whatever their width.
     pub fn within(&self, panes: f64) -> Overdispersion {
         let mut found = self.0[0].1;
         for (_, one) in self.0[1..].iter().filter(|(width, _)| *width <= panes) {

@@ -111,7 +111,7 @@ pub struct Repeats {
 }
 
 impl Default for Repeats {
-    /// No events.
+    /// A sample of no events.
     fn default() -> Repeats {
         Repeats {
             level: LEVEL_MIN,

@@ -36,7 +36,7 @@ use statrs::function::gamma::checked_gamma_ur;
 /// Directions that the test looks in.
 pub const DIRECTIONS: usize = 3;
 
-/// A score test.
+/// The result of a score test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ScoreTest {
@@ -44,7 +44,7 @@ pub struct ScoreTest {
     pub statistic: f64,
     /// Rank of the information, 1 to 3, without directions that rest on too few outcomes.
     pub degrees: u32,
-    /// Upper tail.
+    /// Upper-tail p-value.
     pub p_value: f64,
 }
 
@@ -194,9 +194,9 @@ pub(super) struct Quadratic {
 /// The forms of both score tests with the effective numbers of their rows.
 #[derive(Debug, Clone)]
 pub(super) struct Forms {
-    /// Of the smooth directions.
+    /// Of the directions 1, ln z and −ln(1−z).
     pub smooth: Quadratic,
-    /// Of Cox's.
+    /// Of Cox's directions; `None` without variance.
     pub cox: Option<Quadratic>,
 }
 

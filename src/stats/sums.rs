@@ -40,7 +40,7 @@ enum Cells {
     Listed(Arc<Vec<(u32, Cell)>>),
 }
 
-/// All sums of a stream over some set of events. See the module.
+/// All sums over a set of events of a stream.
 #[derive(Debug, Clone)]
 pub struct Sums {
     grid: Grid,

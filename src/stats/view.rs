@@ -39,7 +39,7 @@ pub enum View {
 }
 
 impl View {
-    /// Whether it is of a vector, and has no single score.
+    /// Whether the view is of a vector, and has no single score.
     pub fn is_vector(self) -> bool {
         match self {
             View::TopK(_) | View::Full | View::Kernel => true,
@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// The vector view that is tested by cells, if it is one.
+    /// The vector view, if this view is one that is tested by cells.
     pub fn cells(self) -> Option<VectorView> {
         match self {
             View::TopK(k) => Some(VectorView::TopK(k as usize)),
@@ -77,7 +77,7 @@ impl std::fmt::Display for VectorView {
     }
 }
 
-/// What a model said.
+/// The prediction of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prediction<'a> {
     /// Probability of the positive class.
@@ -86,7 +86,7 @@ pub enum Prediction<'a> {
     Vector(&'a [f64]),
 }
 
-/// What happened.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The positive class, or not.
@@ -139,9 +139,9 @@ pub enum Checked<'a> {
     Score(Score),
     /// Probability of each class, to be divided by `sum`.
     Vector {
-        /// As they came, each a score.
+        /// The entries as they came, each a score.
         entries: &'a [f64],
-        /// What they are divided by; exactly 1 where nothing is to be done.
+        /// What the entries are divided by; exactly 1 where nothing is to be done.
         sum: f64,
     },
 }

@@ -99,7 +99,7 @@ impl Weight {
 pub struct Wide(pub [u64; 4]);
 
 impl Wide {
-    /// a·b.
+    /// The product a·b.
     pub fn product(a: u128, b: u128) -> Wide {
         let (a, b) = (halves(a), halves(b));
         let mut out = [0u64; 4];
@@ -137,7 +137,7 @@ impl Wide {
         (!carry).then_some(Wide(out))
     }
 
-    /// As a float.
+    /// The integer as a float, rounded.
     pub fn value(self) -> f64 {
         const LIMB: f64 = 18_446_744_073_709_551_616.0;
         let limbs = self.0.iter().rev();

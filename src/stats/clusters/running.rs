@@ -96,7 +96,7 @@ impl BucketTotals {
     }
 }
 
-/// Sums of several panes.
+/// Sums by bucket of several panes.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Block {

@@ -239,7 +239,7 @@ mod tests {
                 "{i}: {sum} of {mean}"
             );
             let found = squares / n - (sum / n) * (sum / n);
-            // The fourth central moment of a sum of coins is at most 3σ⁴ + σ².
+            // The fourth central moment of a sum of Bernoulli variables is at most 3σ⁴ + σ².
             let spread = ((2.0 * variance * variance + variance) / n).sqrt();
             assert!(
                 (found - variance).abs() <= 4.5 * spread,

@@ -105,7 +105,7 @@ impl Ranks {
         all.fold(1.0, f64::min)
     }
 
-    /// Whether it takes `all` replicates to tell how small the smallest p-value is.
+    /// Whether `all` replicates are needed to know how small the smallest p-value is.
     pub fn are_too_few(&self, all: usize) -> bool {
         let had = self.replicates();
         all > had && self.least_p_value() <= 1.0 / (had + 1) as f64

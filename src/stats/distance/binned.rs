@@ -29,13 +29,13 @@ pub const TERMS_PER_EVENT: usize = 10;
 pub struct Binned {
     /// Number of equal bins.
     pub bins: u64,
-    /// binnedECE.
+    /// binnedECE, in [0, 1]; may be far below the distance from calibration.
     pub binned_ece: f64,
-    /// binnedECEw.
+    /// binnedECEw: binnedECE plus the mean width of the bins.
     pub binned_ece_with_width: f64,
     /// kCE² from sampled terms.
     pub sampled: Sampled,
-    /// kCE², all terms.
+    /// kCE² from all pairs, at least 0.
     pub laplace_squared: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct Sampled {
     pub terms: usize,
     /// Mean of the terms; may be negative.
     pub squared: f64,
-    /// Its standard error given the sample.
+    /// Standard error of the mean given the sample.
     pub error: f64,
 }
 

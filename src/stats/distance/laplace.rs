@@ -47,7 +47,7 @@ pub struct Laplace {
     pub nu: f64,
     /// kCE², biased upwards by about ΣV/n² when calibrated; at least 0.
     pub squared: f64,
-    /// Without the diagonal (SKCE_uq): mean 0 when calibrated, may be negative. `None` for one
+    /// kCE² without the diagonal (SKCE_uq): mean 0 when calibrated, may be negative. `None` for one
     /// event.
     pub unbiased: Option<f64>,
     /// How far `squared` may be off that of the raw scores; 0 from raw scores.
@@ -66,7 +66,7 @@ pub struct Laplace {
 }
 
 impl Laplace {
-    /// kCE = √kCE².
+    /// kCE, the Laplace kernel calibration error.
     pub fn error(&self) -> f64 {
         self.squared.sqrt()
     }

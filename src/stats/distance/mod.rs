@@ -55,7 +55,7 @@ pub const EXACT_MAX: usize = 4096;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Extent {
-    /// None.
+    /// No distances.
     Off,
     /// Those that cost about as much as the test: smooth, Laplace kernel and surrogate interval
     /// error. With 4096 occupied cells 0.3 to 0.6 ms.

@@ -118,7 +118,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Which rows node i has.
+    /// The indices of the rows of node i.
     fn rows(&self, i: usize) -> std::ops::Range<usize> {
         if i + 1 < self.nodes.len() { 0..5 } else { 4..5 }
     }
@@ -393,7 +393,7 @@ impl Factor {
         [a - u * b, a + (1.0 - u) * b]
     }
 
-    /// Solves in place.
+    /// Solves AᵀDA·y = x by forward and back substitution; overwrites x with y.
     fn solve(&self, x: &mut [Pair]) {
         for i in 1..x.len() {
             let (h, before) = (self.nodes[i - 1], self.times_inverse(i - 1, x[i - 1]));

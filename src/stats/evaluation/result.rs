@@ -112,7 +112,7 @@ impl Evaluation {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Weights {
-    /// Σw.
+    /// Σw over all events.
     pub sum: f64,
     /// Effective number of events, (Σw)²/Σw².
     pub effective: f64,

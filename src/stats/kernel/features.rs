@@ -29,7 +29,7 @@ pub struct Features {
     frequencies: Arc<Vec<Vec<f64>>>,
     /// Re and Im of R, frequency by frequency, class by class.
     sums: Vec<(i128, i128)>,
-    /// Σ‖δ‖².
+    /// Σ‖δ‖² over events, δ = e_y − g.
     diagonal: i128,
     /// Mean of `diagonal` under the null given the predictions, Σ(1 − ‖g‖²).
     null_diagonal: i128,
@@ -71,7 +71,7 @@ impl Features {
         }
     }
 
-    /// The sums.
+    /// A copy of the sums, for storage.
     pub fn parts(&self) -> FeatureParts {
         FeatureParts {
             sums: self.sums.clone(),
@@ -234,9 +234,9 @@ pub struct BlockSums {
     pub count: u64,
     /// Σ of the estimates.
     pub sum: i128,
-    /// Σ of their squares.
+    /// Σ of the squares of the estimates.
     pub squares: i128,
-    /// Σ of their null variances given the predictions.
+    /// Σ of the null variances of the estimates given the predictions.
     pub null_variance: i128,
 }
 

@@ -44,7 +44,7 @@ pub use vectors::Vectors;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
-    /// Level of the test.
+    /// Level α of the test, in (0, 1).
     pub alpha: f64,
     /// ν; `None`: the median heuristic on the events of the quadratic form, and 1 where it is 0.
     pub nu: Option<f64>,
@@ -73,7 +73,7 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PValues {
-    /// Given the predictions.
+    /// By the null law given the predictions.
     pub conditional: Option<f64>,
     /// By inequalities for every law.
     pub distribution_free: Option<f64>,
@@ -105,21 +105,21 @@ pub struct Evaluation {
     pub unbiased: Option<f64>,
     /// Standard deviation of SKCE_uq under the null given the predictions.
     pub unbiased_null_sd: f64,
-    /// Its p-values.
+    /// p-values of SKCE_uq.
     pub unbiased_p: PValues,
     /// SKCE_ul, the linear estimate, over all events.
     pub linear: Option<f64>,
-    /// Its p-values.
+    /// p-values of SKCE_ul.
     pub linear_p: PValues,
     /// Events of a block: √n, at most [`BLOCK_MAX`].
     pub block_size: usize,
     /// The block estimator over all events.
     pub block: Option<f64>,
-    /// Its p-values.
+    /// p-values of the block estimator.
     pub block_p: PValues,
     /// Whether the conditional test of SKCE_b rejects at α.
     pub reject: bool,
-    /// α.
+    /// α, the level of the test.
     pub alpha: f64,
 }
 

@@ -23,7 +23,7 @@ use super::vectors::Vectors;
 /// One pair's h, with φ² tr(S S′), the null variance of h given the predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// h.
+    /// h = φ·(1{y = y′} − g(y′) − g′(y) + g·g′).
     pub h: f64,
     /// φ² tr(S S′).
     pub null_variance: f64,
@@ -84,7 +84,7 @@ pub fn pair(kernel: Kernel, (p, y): (&[f64], u32), (q, z): (&[f64], u32)) -> Pai
 /// Sums over all pairs of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Quadratic {
-    /// n.
+    /// n, the number of events; Σw of weighted ones.
     pub n: f64,
     /// Σ_{i≠j} h_ij.
     pub off: f64,
@@ -173,11 +173,11 @@ pub struct Blocks {
     pub count: f64,
     /// Σ of the blocks' estimates.
     pub sum: f64,
-    /// Σ of their squares.
+    /// Σ of the squares of the estimates.
     pub squares: f64,
-    /// Σ of their null variances given the predictions.
+    /// Σ of the null variances of the estimates given the predictions.
     pub null_variance: f64,
-    /// Σ of the squares of those.
+    /// Σ of the squares of the null variances.
     pub null_squares: f64,
     /// Σ of what pairs alone add to their third null moments, Σφ³E(δ·δ′)³ over pairs³: all of it in
     /// blocks of two.

@@ -71,7 +71,7 @@ impl KernelOptions {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SampleRow {
-    /// Its rank.
+    /// The rank of the event.
     pub rank: u64,
     /// The class that happened.
     pub class: u32,
@@ -125,7 +125,7 @@ pub struct KernelSums {
     features: Option<Features>,
     /// Sums of the blocks of [`BLOCKS`] over the panes that were closed.
     blocks: [BlockSums; 2],
-    /// Outcomes that blocks do not know of.
+    /// Outcomes that the blocks do not contain.
     outdated: u64,
     /// Events by their largest probability.
     tops: [u64; TOPS],
@@ -147,7 +147,7 @@ impl PartialEq for KernelSums {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelParts {
-    /// n.
+    /// n, the number of events.
     pub n: u64,
     /// Events that were refused.
     pub refused: u64,
@@ -159,7 +159,7 @@ pub struct KernelParts {
     pub closed: bool,
     /// Sums of blocks.
     pub blocks: [BlockSums; 2],
-    /// Outcomes that blocks do not know of.
+    /// Outcomes that the blocks do not contain.
     pub outdated: u64,
     /// Events by their largest probability.
     pub tops: [u64; TOPS],

@@ -51,9 +51,9 @@ pub struct WeightedEvaluation {
     pub unbiased: Option<f64>,
     /// Standard deviation of SKCE_uq under the null given the predictions.
     pub unbiased_null_sd: f64,
-    /// The test rejects at α.
+    /// Whether the test rejects at α.
     pub reject: bool,
-    /// α.
+    /// α, the level of the test.
     pub alpha: f64,
 }
 

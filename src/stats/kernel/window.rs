@@ -48,9 +48,9 @@ pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums
 pub struct FeatureTest {
     /// D, the number of frequencies.
     pub count: usize,
-    /// SKCE_b of φ_D.
+    /// SKCE_b, the biased estimate, of the kernel φ_D.
     pub biased: f64,
-    /// SKCE_uq of φ_D.
+    /// SKCE_uq, the unbiased estimate, of the kernel φ_D.
     pub unbiased: f64,
     /// Mean of SKCE_b under the null given the predictions.
     pub null_mean: f64,
@@ -71,9 +71,9 @@ pub struct BlockTest {
     pub size: usize,
     /// Number of blocks.
     pub count: u64,
-    /// The estimate.
+    /// The block estimate of SKCE; may be negative.
     pub estimate: f64,
-    /// Its p-values.
+    /// p-values of the estimate.
     pub p: PValues,
 }
 

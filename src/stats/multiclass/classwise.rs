@@ -9,7 +9,7 @@ use crate::evaluation::{Extent, Options, evaluate_scores};
 use crate::kernel::Vectors;
 use crate::view::{View, ViewError};
 
-/// One class.
+/// The test of one class against the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassResult {
@@ -25,7 +25,7 @@ pub struct ClassResult {
     pub mean_residual: f64,
 }
 
-/// All classes.
+/// The tests of all classes against the rest.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Classwise {

@@ -17,9 +17,9 @@ pub const NONE: u32 = u32::MAX;
 pub struct Events {
     /// The view.
     pub view: VectorView,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// k.
+    /// k, the number of coordinates of a point.
     pub dimension: usize,
     points: Vec<f64>,
     labels: Vec<u32>,
@@ -77,7 +77,7 @@ impl Events {
         self.weights.get(i).copied().unwrap_or(1.0)
     }
 
-    /// Σw.
+    /// Σw; without weights n.
     pub fn total(&self) -> f64 {
         match self.is_weighted() {
             true => self.weights.iter().sum(),
@@ -91,7 +91,7 @@ impl Events {
         self.is_weighted().then(|| self.total().powi(2) / squares)
     }
 
-    /// n.
+    /// n, the number of events.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -101,7 +101,7 @@ impl Events {
         self.labels.is_empty()
     }
 
-    /// z of event `i` < n.
+    /// The point z of event `i` < n.
     pub fn point(&self, i: usize) -> &[f64] {
         &self.points[i * self.dimension..(i + 1) * self.dimension]
     }

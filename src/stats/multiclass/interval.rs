@@ -19,7 +19,7 @@ use crate::estimate::{Estimate, Spread, shortfall, smoothed};
 use crate::interval::{median, root_upper, squared_ends};
 use crate::null::Moments;
 
-/// The interval.
+/// An interval for the ℓ2-ECE of vectors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorInterval {
@@ -27,13 +27,13 @@ pub struct VectorInterval {
     pub slices: u32,
     /// Confidence asked for.
     pub confidence: f64,
-    /// T; may be negative.
+    /// T, the unbiased estimate of the squared ℓ2-ECE; may be negative.
     pub estimate_squared: f64,
-    /// σ̂₁².
+    /// σ̂₁², n times the estimated variance of T off the null.
     pub sigma1_squared: f64,
     /// Lower end, on the ℓ2-ECE scale.
     pub lower: f64,
-    /// Upper end.
+    /// Upper end, on the ℓ2-ECE scale.
     pub upper: f64,
     /// 0 belongs to it, by the null given the predictions.
     pub contains_zero: bool,
@@ -160,7 +160,7 @@ fn spread(c: &VectorCell) -> Spread {
     }
 }
 
-/// ‖e‖².
+/// ‖e‖², the squared mean residual of a cell.
 fn squared_mean(c: &VectorCell) -> f64 {
     c.u.iter().map(|u| u * u).sum::<f64>() / (c.n * c.n)
 }

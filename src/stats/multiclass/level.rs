@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// One occupied cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorCell {
-    /// Its name.
+    /// Name of the cell.
     pub name: Name,
     /// N; of weighted events Σw, and in what follows wU for U and w²S for S.
     pub n: f64,
@@ -26,7 +26,7 @@ pub struct VectorCell {
     pub w2: f64,
     /// Σw⁴; N without weights.
     pub w4: f64,
-    /// ΣU.
+    /// ΣU, U = e_y − z.
     pub u: Vec<f64>,
     /// Σ‖U‖².
     pub u2: f64,

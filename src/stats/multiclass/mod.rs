@@ -48,17 +48,17 @@ use super::kernel::Vectors;
 pub struct Evaluation {
     /// The view.
     pub view: VectorView,
-    /// n.
+    /// n, the number of events.
     pub n: usize,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
-    /// k.
+    /// k, the number of coordinates of the view.
     pub dimension: usize,
     /// The adaptive test.
     pub tcal: VectorTCal,
     /// α of the test.
     pub alpha: f64,
-    /// The interval.
+    /// The interval for the ℓ2-ECE.
     pub interval: VectorInterval,
     /// ℓ1-ECE in total variation at the interval's level.
     pub ece_l1: f64,

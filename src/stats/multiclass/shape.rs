@@ -13,7 +13,7 @@ pub const DIMENSION_MAX: usize = 12;
 pub struct Shape {
     /// The view.
     pub view: VectorView,
-    /// K.
+    /// K, the number of classes.
     pub classes: usize,
     /// Most cells; more are refused.
     pub cells_max: usize,
@@ -45,7 +45,7 @@ impl Shape {
         2 * entry + 2 * self.words() + 8 * self.width()
     }
 
-    /// Words of a cell's name.
+    /// Number of words of a cell's name.
     pub(super) fn words(&self) -> usize {
         let k = self.dimension().unwrap_or(0);
         match self.view {
@@ -54,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// Integers of a cell.
+    /// Number of integers of a cell.
     pub(super) fn width(&self) -> usize {
         let k = self.dimension().unwrap_or(0);
         match self.weighted {
@@ -98,7 +98,7 @@ impl Shape {
         (12 / self.free().max(1) as u32).max(1)
     }
 
-    /// Free dimensions.
+    /// d, the number of free dimensions.
     fn free(&self) -> usize {
         match self.view {
             VectorView::Full => self.classes.saturating_sub(1),

@@ -35,15 +35,15 @@ use std::collections::BTreeMap;
 pub struct VectorLevelResult {
     /// m, slices of an axis.
     pub slices: u32,
-    /// Occupied cells.
+    /// Number of occupied cells.
     pub occupied: usize,
-    /// Cells with two events or more.
+    /// Number of cells with two events or more.
     pub shared: usize,
-    /// T_b.
+    /// T_b, the plug-in estimate of the squared ℓ2-ECE.
     pub plug_in: f64,
-    /// T_d.
+    /// T_d, the debiased estimate of the squared ℓ2-ECE; may be negative.
     pub debiased: f64,
-    /// Null deviation of T_d.
+    /// Standard deviation of T_d under the null given the predictions.
     pub null_sd: f64,
     /// p-value of T_d, not adjusted.
     pub p_value: f64,

@@ -60,37 +60,37 @@ impl Places {
         6 + 2 * index
     }
 
-    /// Σwe_y.
+    /// Place of Σwe_y.
     fn we(self, y: usize) -> usize {
         self.double(y)
     }
 
-    /// Σwz.
+    /// Place of Σwz.
     fn wz(self, i: usize) -> usize {
         self.double(self.k + i)
     }
 
-    /// Σw²e_y.
+    /// Place of Σw²e_y.
     fn w2e(self, y: usize) -> usize {
         self.double(2 * self.k + y)
     }
 
-    /// Σw²z.
+    /// Place of Σw²z.
     fn w2z(self, i: usize) -> usize {
         self.double(3 * self.k + i)
     }
 
-    /// Σw²e_y z_i.
+    /// Place of Σw²e_y z_i.
     fn hits(self, y: usize, i: usize) -> usize {
         self.double(4 * self.k + y * self.k + i)
     }
 
-    /// Σw²z_i z_j, j ≤ i.
+    /// Place of Σw²z_i z_j, j ≤ i.
     fn both(self, i: usize, j: usize) -> usize {
         self.double(4 * self.k + self.k * self.k + pair(i, j))
     }
 
-    /// The first four-word number: Σw⁴, then Σw⁴ tr S² and Σw⁶.
+    /// Place of a four-word number: 0 is Σw⁴, 1 is Σw⁴ tr S², 2 is Σw⁶, 3 is the end.
     fn wide(self, index: usize) -> usize {
         let k = self.k;
         self.double(4 * k + k * k + k * (k + 1) / 2) + 4 * index

@@ -63,7 +63,7 @@ impl Map {
         }
     }
 
-    /// Its family.
+    /// The family of the map.
     pub fn method(&self) -> Method {
         match self {
             Map::Logistic(_) => Method::Logistic,

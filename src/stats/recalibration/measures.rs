@@ -28,9 +28,9 @@ const SCORES_LEVEL: u32 = 12;
 /// Into which cells scores are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cut {
-    /// Those of a window, and unions of them.
+    /// The cells of a window, and unions of them.
     Grid(Grid),
-    /// Equal ones of [0, 1], in any number.
+    /// Equal cells of [0, 1], in any number.
     Scores,
 }
 
@@ -97,7 +97,7 @@ pub struct Measures {
     pub ece_l2_squared: f64,
     /// Lower end of the interval for the ℓ2-ECE.
     pub lower: f64,
-    /// Upper end.
+    /// Upper end of this interval.
     pub upper: f64,
     /// p-value of T-Cal.
     pub p_value: f64,
@@ -171,9 +171,9 @@ impl Costs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gain {
-    /// The mean.
+    /// The mean difference an event.
     pub mean: f64,
-    /// Its standard error; 0 below two events.
+    /// Standard error of the mean; 0 below two events.
     pub standard_error: f64,
 }
 

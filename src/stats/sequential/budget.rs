@@ -33,7 +33,7 @@ const DAY_S: f64 = 86_400.0;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Budget {
-    /// At most so many false alarms in a time.
+    /// At most this many false alarms in a time, on average.
     PerTime {
         /// False alarms, above 0.
         alarms: f64,

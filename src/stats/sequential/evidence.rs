@@ -164,7 +164,8 @@ impl Evidence {
     }
 }
 
-/// The direction with the largest share, each bet counted for what it says of the scores seen.
+/// The direction with the largest share, where each bet counts for the direction that it has on the
+/// scores seen.
 fn direction(detector: &Detector, of: &[f64]) -> Direction {
     const ALL: [Direction; 5] = [
         Direction::TooLow,
@@ -221,8 +222,8 @@ fn bet_direction(spread: &[f64; SPREAD], bet: Bet) -> Direction {
     }
 }
 
-/// Cells lean one way if nine tenths of the scores do; finer cells than those of the spread, and
-/// those of u, count as local.
+/// The direction of the bets on cells: one way if nine tenths of the scores lean so; finer cells
+/// than those of the spread, and those of u, count as local.
 fn cells_direction(
     detector: &Detector,
     spread: &[f64; SPREAD],

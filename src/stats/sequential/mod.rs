@@ -97,8 +97,8 @@
 //! * Scores that were fitted on the monitored events depend on y and void every guarantee.
 //!
 //! Errors below 1/64 in log-odds, or narrower than 1/256 in z, are not seen; nor is an error that
-//! averages to 0 in every cell. The null speaks of E[y | z, past]: errors that cancel between
-//! hidden groups pass unless the groups are streams of their own.
+//! averages to 0 in every cell. The null is about E[y | z, past]: errors that cancel between hidden
+//! groups pass unless the groups are streams of their own.
 //!
 //! # Confidence sequences
 //!

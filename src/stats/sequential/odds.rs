@@ -317,7 +317,8 @@ fn places((low, high): (f64, f64)) -> [u32; 2] {
     [Z_SCALES - 1, Z_SCALES + U_SCALES - 1].map(|k| Scale::of(k).cell_of(0.5 * (low + high)) as u32)
 }
 
-/// β of the bet towards what `bet` says of a score, against scores right up to `tolerance`.
+/// β of the bet towards the probability that `bet` gives to score `z`, against scores right up to
+/// `tolerance`.
 fn excess(bet: mixture::Bet, tolerance: f64, z: f64) -> f64 {
     let q = match bet {
         mixture::Bet::Shift(d) => z + d,

@@ -255,7 +255,7 @@ impl StreamDetector {
         self.sequences.restart();
     }
 
-    /// Bets begin again.
+    /// Restarts the detector: all bets begin again.
     fn restart(&mut self) {
         self.detector = Detector::default();
         self.at_stake = 0.0;
