@@ -16,8 +16,8 @@
 //! sees need more.
 //!
 //! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s
-//! the null standard deviation of T_d at that level, γ its skewness, and V_c = ΣV, N_c of its cells
-//! (derived):
+//! the null standard deviation of T_d at that level, γ its skewness, and V_c = ΣV and N_c those of
+//! its cells (derived):
 //!
 //! ```text
 //! E T_d ≈ x = k²·ΣV_c²/N_c/n,   var T_d ≈ s² + 4x·v/n,   v = (ΣV_c³/N_c²)/(ΣV_c²/N_c)
@@ -32,7 +32,7 @@
 //! all probabilities that is found as often has a smaller ℓ2-ECE.
 //!
 //! Where few outcomes are expected, or so few that they are drawn, the power is less than these
-//! laws say, and an evaluation has no such number.
+//! laws say, and an evaluation gives no such number.
 
 use super::columns::total;
 use super::combined::Part;

@@ -1,8 +1,8 @@
 //! Estimators of the calibration error at one level.
 //!
 //! All read the occupied cells of a [`Level`]; N events in a cell, n in all, U = y − z. They are
-//! kept as plain functions of a level, not as methods of a test, because the test, the interval and
-//! the reports each need another one of them. Each costs one pass over the occupied cells.
+//! plain functions of a level, not methods of a test, because the test, the interval and the
+//! reports each need a different one. Each costs one pass over the occupied cells.
 //!
 //! Always: a cell of one event adds exactly 0 to the debiased and the unbiased estimator, whatever
 //! the rounding of the sums; and ΣU² of a cell is at least (ΣU)²/N. Both hold of the true sums

@@ -237,7 +237,7 @@ impl Level {
         Cow::Owned(self.squares().map(of).collect())
     }
 
-    /// The weight of all events, where it is the same up to 10⁻⁹ of Σw²·N; `None` where it is not.
+    /// The weight of all events, where it is the same up to 10⁻⁹ of (Σw)²; `None` where it is not.
     pub(super) fn common_weight(&self) -> Option<f64> {
         if !self.is_weighted() {
             return Some(1.0);

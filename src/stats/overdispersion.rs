@@ -17,13 +17,13 @@
 //! * Successive differences (von Neumann, *Distribution of the ratio of the mean square successive
 //!   difference to the variance*, 1941) take out what changes slowly: a model that drifts, or is
 //!   wrong by a constant, is not overdispersed. The second factor is the variance of single
-//!   outcomes against the one that the scores say; so a miscalibrated model has φ = 1 too if its
-//!   outcomes are independent.
+//!   outcomes as a multiple of the one that the scores say; so a miscalibrated model has φ = 1 too
+//!   if its outcomes are independent.
 //! * A model that breaks or is repaired at one moment makes one difference as large as the error.
 //!   This is not overdispersion, and counting it would hide the error from the tests. So the
-//!   largest fifth of the differences (two at least) is left out. Of normal totals d_p/φ is
-//!   χ² with one degree, and the mean of those below its quantile q at 1−f is c = P(χ²₃ < q)/(1−f),
-//!   f the share left out; c is 1 + 2.3/P larger in small series (simulated, P from 10 to 200).
+//!   largest fifth of the differences (two at least) is left out. For normal totals d_p/φ is χ²
+//!   with one degree, and the mean of those below its quantile q at 1−f is c = P(χ²₃ < q)/(1−f), f
+//!   the share left out; c is 1 + 2.3/P larger in small series (simulated, P from 10 to 200).
 //! * For normal totals of equal V, νφ̂/φ is about χ² with ν = 0.7·2(P−1)²/(3P−4) degrees of
 //!   freedom: the first two moments of the mean of all, times the efficiency of the trimmed one
 //!   (simulated: 0.64 to 0.71). [`PANE_VARIANCE`] makes totals normal enough where events are rare.

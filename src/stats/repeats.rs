@@ -29,7 +29,7 @@
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
 //! * *Agreement.* With n events of a score and ΣU their residuals, D = Σ [(ΣU)² − ΣU²] over sampled
 //!   scores has mean 0 and variance Σ 2n(n−1)V² if events of one score are independent, and mean Σ
-//!   n(n−1)V if they are one event. It is asked where independent outcomes would disagree in
+//!   n(n−1)V if they are one event. It decides where independent outcomes would disagree in
 //!   [`DISAGREEING_MIN`] pairs or more. With fewer, no outcomes of one score may disagree. And
 //!   where more than [`FEW`] of the events repeat, as those of a tree do, independent outcomes must
 //!   be unlikely to agree so (Π [zⁿ + (1−z)ⁿ] at most 5 %), or no score comes three times. If

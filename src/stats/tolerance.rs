@@ -26,7 +26,7 @@
 //! scores dominate it. In this case the ratio of observed to expected rare outcomes decides, with
 //! its exact interval (Clopper–Pearson; a sum of unequal Bernoulli variables varies less than a
 //! binomial count, Hoeffding 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with
-//! the test as above. It shows the mean and not the shape, and a report of it has to say so. A
+//! the test as above. The ratio shows the mean and not the shape, and a report has to say so. A
 //! shape that is shown to be off by the ℓ2-ECE counts as above.
 //!
 //! **How many more events.** For the error at τ = 0 the interval's half width is τ² at

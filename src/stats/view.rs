@@ -7,7 +7,7 @@
 //!
 //! A vector of probabilities is checked before any view is taken: each entry a score, the sum
 //! within [`SUM_TOLERANCE`] of 1. A smaller offset, as an f32 softmax leaves, is divided out (the
-//! observation is then *renormalised*, which the collector counts). Nothing is clamped.
+//! observation is then *renormalised*, and the collector counts it). Nothing is clamped.
 
 use super::fixed::{Score, ScoreError};
 use std::fmt;

@@ -5,8 +5,8 @@
 //! Thompson, JASA 47, 1952). Sums of weighted events must be as exact as all others, so a weight is
 //! fixed point: rounded once to a multiple of 2⁻¹⁶, below 2¹⁶. A weight of 1 is then 1 to the bit,
 //! weights around 1 are off by at most 10⁻⁵ of themselves, and only their ratios matter: weights
-//! that lie far from 1 should be divided by their mean. What rounds to 0, and what is too large, is
-//! refused; nothing is clamped.
+//! that lie far from 1 should be divided by their mean. A weight that rounds to 0 or is too large
+//! is refused; nothing is clamped.
 //!
 //! The null's third cumulant needs Σw⁶, 2²²³ at the bound on events: [`Wide`] has 256 bits.
 

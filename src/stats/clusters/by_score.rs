@@ -1,9 +1,9 @@
 //! Unnamed clusters: the events that share one score.
 //!
-//! A continuous model seldom repeats a score. If it does and the outcomes of one score agree, those
-//! events are not independent: an event was counted twice, or a user was scored again. Events of
-//! one score lie in one finest cell, so a union of finest cells is a union of such clusters. A hash
-//! of its index assigns each finest cell to a bucket, so the sums of a window give the sums by
+//! A continuous model seldom repeats a score. If scores repeat and the outcomes of one score agree,
+//! these events are not independent: an event was counted twice, or a user was scored again. Events
+//! of one score lie in one finest cell, so a union of finest cells is a union of such clusters. A
+//! hash of its index assigns each finest cell to a bucket, so the sums of a window give the sums by
 //! bucket. Everything that holds for named clusters then holds here, as long as events of different
 //! scores are independent.
 //!

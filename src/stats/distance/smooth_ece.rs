@@ -2,9 +2,9 @@
 //!
 //! smECE_σ = ∫₀¹ |E[(y−z) K_σ(z, t)]| dt with K_σ the Gaussian of deviation σ reflected at 0 and 1;
 //! it falls as σ grows. smECE is its value at the σ* with smECE_σ* = σ* (Błasiok, Nakkiran, *Smooth
-//! ECE: principled reliability diagrams via kernel smoothing*, 2024, section 3): errors finer than
-//! their own size are not seen. It is within constant factors of the smooth calibration error:
-//! smECE²/const ≤ smCE ≤ smECE·const.
+//! ECE: principled reliability diagrams via kernel smoothing*, 2024, section 3): errors on a scale
+//! finer than their own size are not seen. It is within constant factors of the smooth calibration
+//! error: smECE²/const ≤ smCE ≤ smECE·const.
 //!
 //! The reflected Gaussian is the heat kernel of [0, 1], 1 + 2Σ e^{−π²k²σ²/2} cos πks cos πkt, so
 //! smoothing at any σ is one multiplication of cosine coefficients: residuals go to a grid of

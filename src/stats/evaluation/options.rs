@@ -29,8 +29,8 @@ pub struct Options {
     /// How many tests the p-value is adjusted for afterwards: classes of one stream. Where outcomes
     /// are drawn, more of them are then drawn for a p-value that would be too coarse.
     pub family: u32,
-    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). A window rounds any
-    /// other number up to the next power of two that its grid has.
+    /// Cells of the interval; `None`: the smallest power of two not below 2n^(2/5). A window rounds
+    /// any other number up to the next power of two that its grid has.
     pub interval_cells: Option<u64>,
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,

@@ -1,8 +1,8 @@
 //! Confidence sequences: intervals that hold at all times together, from sums.
 //!
-//! With probability at least 1 − α they cover at all times, however often one looks and whatever
-//! the scores do. There are three quantities, each an average over the events since the last
-//! restart; none needs independence or a constant mean:
+//! With probability at least 1 − α the intervals cover at all times, however often one looks and
+//! whatever the scores do. There are three quantities, each an average over the events since the
+//! last restart; none needs independence or a constant mean:
 //!
 //! * calibration in the large, (1/n)Σ(E[y|past] − z): (S ± r(V, α/2))/n with S = Σ(y − z), V = Σ(y
 //!   − z)²;
@@ -20,8 +20,8 @@
 //! of some may leave it. The bound needs no more, since W has its mean for any D, and by D within
 //! ±¼ it is at least −(2·¼ + ¼²).
 //!
-//! An average over all time reacts slowly to a change. So they restart when an alarm begins and
-//! when it ends, the k-th time with α·6/(π²k²), which sums to α.
+//! An average over all time reacts slowly to a change. So the sequences restart when an alarm
+//! begins and when it ends, the k-th time with α·6/(π²k²), which sums to α.
 //!
 //! Always: sums are integers in units of 2⁻³² as in [`crate::sums`], gains are floats added pane by
 //! pane in order; [`Sequences`] is all the state, 3 kB. [The module](super) derives the bounds.
