@@ -129,7 +129,7 @@ fn broker_fault(broker: &str) -> Option<String> {
     let (_, port) = broker
         .rsplit_once(':')
         .filter(|(_, port)| !port.ends_with(']'))?;
-    let sound = port.parse::<u16>().is_ok_and(|port| port > 0);
+    let sound = port.parse::<u16>().is_ok();
     (!sound).then(|| format!("`{port}` is no port of a broker"))
 }
 
