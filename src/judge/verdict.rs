@@ -250,9 +250,18 @@ impl Numbers {
         self.conclusion(tolerance).into()
     }
 
-    /// The conclusion that the numbers support. For vectors, a relative tolerance is a share of one
-    /// half, because there is no rarer outcome. The kernel test never shows an error to be within
-    /// it: KCE is at most the ℓ2-ECE, so its upper end bounds nothing.
+    /// The tolerance on the scale of the ℓ2-ECE. A relative one of cells of vectors is a share of
+    /// their [`rare_mean`](multiclass::Evaluation::rare_mean), and one of the kernel test a share of
+    /// ½, because that test keeps no mean.
+    pub fn tolerated(&self, tolerance: &Tolerance) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.tolerance.tolerance,
+            _ => tolerance.resolve(self.cells().map_or(0.5, |e| e.rare_mean)),
+        }
+    }
+
+    /// The conclusion that the numbers support. The kernel test never shows an error to be within
+    /// the tolerance: KCE is at most the ℓ2-ECE, so its upper end bounds nothing.
     fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
         if let Numbers::Scores(e) = self {
             return e.tolerance.conclusion;
@@ -261,7 +270,7 @@ impl Numbers {
         if self.cells().is_some_and(|e| e.information < FEW) {
             return Conclusion::FewOutcomes;
         }
-        let tau = tolerance.resolve(0.5);
+        let tau = self.tolerated(tolerance);
         let exceeds = self.lower() > tau || tau <= 0.0;
         if self.reject() && exceeds {
             Conclusion::Miscalibrated

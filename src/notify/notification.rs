@@ -320,7 +320,9 @@ impl Notification {
         let alarm = facts.detector.as_ref().and_then(|d| d.alarm.as_ref());
         let direction = direction(facts.detector.as_deref(), window);
         let tolerance = facts.evidence.as_ref();
-        let tolerance = tolerance.map(|e| e.options.evaluation.tolerance.resolve(0.5));
+        let tolerance = tolerance
+            .zip(numbers)
+            .map(|(e, numbers)| numbers.tolerated(&e.options.evaluation.tolerance));
         let mut error = numbers.map(DecidedError::of);
         if let Some(error) = &mut error {
             error.most = error.most.or(tolerance);

@@ -68,6 +68,14 @@ pub struct VectorLevel {
 pub const EXACT_STEPS: f64 = 1e9;
 
 impl VectorLevel {
+    /// 1 − max_k Σz_k/n, at most ½: the mean probability of all coordinates but the commonest.
+    pub fn rare_mean(&self) -> f64 {
+        let coordinates = self.cells.first().map_or(0, |c| c.z.len());
+        let sum = |k: usize| self.cells.iter().map(|c| c.z[k]).sum::<f64>();
+        let most = (0..coordinates).map(sum).fold(0.0, f64::max);
+        (1.0 - most / self.n).clamp(0.0, 0.5)
+    }
+
     /// Cuts the events into cells of `slices` slices, 1 to [`super::cell::SLICES_MAX`].
     pub fn of(events: &Events, slices: u32) -> VectorLevel {
         let mut groups: BTreeMap<Name, Vec<usize>> = BTreeMap::new();

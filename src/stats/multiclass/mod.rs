@@ -65,6 +65,10 @@ pub struct Evaluation {
     /// ΣV, about the expected number of rarer outcomes; of weighted events, the number of outcomes
     /// of equal weight that say as much. Under ten the interval's ends do not hold.
     pub information: f64,
+    /// Mean of what the scores leave to all coordinates but the one with the largest mean, 0 to ½.
+    /// A relative tolerance is a share of this, as it is a share of the mean score of the rarer
+    /// outcome for single scores.
+    pub rare_mean: f64,
     /// Sum and effective number of weights, where events have them.
     pub weights: Option<Weights>,
 }
@@ -113,6 +117,7 @@ pub fn evaluate_events(
         tcal,
         alpha,
         ece_l1: estimate::ece_l1(&at),
+        rare_mean: at.rare_mean(),
         weights: effective.map(|effective| Weights {
             sum: events.total(),
             effective,
@@ -153,6 +158,7 @@ pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<E
         information: levels.last().map_or(0.0, conditional::information),
         interval: interval::guarded(at, confidence, |m, t| null.zero_p_value(m, t)),
         ece_l1: estimate::ece_l1(at),
+        rare_mean: at.rare_mean(),
         tcal,
         alpha,
         weights,
