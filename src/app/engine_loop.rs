@@ -29,6 +29,7 @@ use crate::judge::{Change, StreamReport};
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
+use crate::telemetry::facts::LostAlertWrites;
 use crate::telemetry::published::Beat;
 
 mod saving;
@@ -228,7 +229,11 @@ impl EngineLoop {
         }
         let alerts = self.alerts.as_ref();
         let (journal, notifications) = alerts.map_or((0, 0), AlertDispatcher::lost);
-        let lost = [journal, notifications, self.audit.lost()];
+        let lost = LostAlertWrites {
+            journal,
+            notifications,
+            records: self.audit.lost(),
+        };
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
         self.publish_taps(passed);

@@ -2,6 +2,7 @@
 
 use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
 use super::host::{Fetches, Host, Threads};
+use crate::telemetry::facts::SchemaRequests;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -37,17 +38,6 @@ pub enum Lookup {
     Waiting,
 }
 
-/// Requests by result. References count with the schema that needs them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RequestCounts {
-    /// The schema was returned.
-    pub found: u64,
-    /// The registry has no such schema.
-    pub absent: u64,
-    /// There was no response, or an unusable one.
-    pub failed: u64,
-}
-
 /// A handle of the client; the thread ends when the last handle is dropped.
 pub struct Registry {
     shared: Arc<Shared>,
@@ -66,7 +56,7 @@ struct State {
     wanted: VecDeque<u32>,
     /// Ids to fetch in advance, while none of `wanted` is due.
     ahead: VecDeque<u32>,
-    counts: RequestCounts,
+    counts: SchemaRequests,
     stop: bool,
 }
 
@@ -132,7 +122,7 @@ impl Registry {
     }
 
     /// Counts of requests so far.
-    pub fn counts(&self) -> RequestCounts {
+    pub fn counts(&self) -> SchemaRequests {
         self.shared.lock().counts
     }
 }

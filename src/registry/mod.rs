@@ -40,7 +40,7 @@ mod host;
 
 pub use client::{
     ABSENT_FOR, AHEAD_MAX, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry,
-    RequestCounts, UNANSWERED_FOR,
+    UNANSWERED_FOR,
 };
 pub use fetch::{
     BODY_MAX, Connection, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe,

@@ -12,6 +12,7 @@ use crate::collect::join::WrongPartition;
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
 use crate::monitor::activity::Unjudged;
+use crate::monitor::liveness::Freshness;
 use crate::report::table::printable;
 
 /// Facts about one source, as of its last batch.
@@ -237,11 +238,37 @@ impl Role {
     }
 }
 
+/// How many partitions of a judge have each [`Freshness`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FreshnessCounts {
+    /// Their checkpoint holds all of their records.
+    pub covered: u64,
+    /// Another checkpoint is awaited.
+    pub behind: u64,
+    /// No checkpoint came for too long.
+    pub stale: u64,
+    /// There is no checkpoint, but there are records.
+    pub missing: u64,
+}
+
+impl FreshnessCounts {
+    /// Counts a partition.
+    pub fn count(&mut self, freshness: Freshness) {
+        let n = match freshness {
+            Freshness::Covered => &mut self.covered,
+            Freshness::Behind => &mut self.behind,
+            Freshness::Stale => &mut self.stale,
+            Freshness::Missing => &mut self.missing,
+        };
+        *n += 1;
+    }
+}
+
 /// The partitions that a judge aggregates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JudgeFacts {
-    /// Numbers of partitions that are covered, behind, stale and missing.
-    pub partitions: [u64; 4],
+    /// Numbers of partitions by the age of their checkpoints.
+    pub partitions: FreshnessCounts,
     /// Age in ms of the oldest checkpoint that still has to be replaced by a newer one.
     pub delay_ms: i64,
     /// Records that no checkpoint in use contains.
@@ -343,6 +370,28 @@ pub struct ConfigFacts {
     pub needs_restart: usize,
 }
 
+/// Requests for schemas by result. References count with the schema that needs them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SchemaRequests {
+    /// The schema was returned.
+    pub found: u64,
+    /// The registry has no such schema.
+    pub absent: u64,
+    /// There was no response, or an unusable one.
+    pub failed: u64,
+}
+
+/// Writes about alerts that were lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LostAlertWrites {
+    /// Lines of the journal.
+    pub journal: u64,
+    /// Notifications whose queue was full.
+    pub notifications: u64,
+    /// Records of the audit log.
+    pub records: u64,
+}
+
 /// All facts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
@@ -352,8 +401,8 @@ pub struct Facts {
     pub watermark: Option<WatermarkFacts>,
     /// One entry per assigned partition.
     pub partitions: Vec<PartitionFacts>,
-    /// Schema requests to the registry: found, absent, failed.
-    pub registry: [u64; 3],
+    /// Schema requests to the registry.
+    pub registry: SchemaRequests,
     /// Accounts of the false-alarm budget.
     pub ledger: Arc<[AccountReport]>,
     /// Pairs of versions that scored the same ids.
@@ -364,9 +413,8 @@ pub struct Facts {
     pub alerts: Arc<[AlertFacts]>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
-    /// Alert writes that were lost: journal lines, notifications whose queue was full, audit
-    /// entries.
-    pub alert_writes_lost: [u64; 3],
+    /// Alert writes that were lost.
+    pub alert_writes_lost: LostAlertWrites,
     /// Size of the engine.
     pub engine: EngineFacts,
     /// Failures of the spill store.

@@ -26,10 +26,7 @@ pub fn caught_up(
 /// an alert fire.
 fn lacks_some(engine: &Topology, published: &Published) -> bool {
     match engine.role() {
-        Role::Judge(judge) => {
-            let [_, _, stale, missing] = judge.partitions;
-            stale + missing > 0
-        }
+        Role::Judge(judge) => judge.partitions.stale + judge.partitions.missing > 0,
         _ => published.facts().partitions.iter().any(|p| p.unread),
     }
 }

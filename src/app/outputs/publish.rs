@@ -15,10 +15,10 @@ use crate::collect::join::WrongPartition;
 use crate::collect::{Counters, Pair, PartitionId, PartitionState, Passed};
 use crate::judge::{Change, Plan, Step, StreamId, StreamReport, WindowJudgement};
 use crate::kafka::{Hidden, Partition};
-use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{
-    AlertRules, CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
+    AlertRules, CheckpointFacts, EngineFacts, PartitionFacts, SchemaRequests, SourceFacts,
+    WatermarkFacts,
 };
 
 /// Publishes the ledger and the reports that changed since `last`, the reports of the last call in
@@ -87,7 +87,7 @@ pub fn facts(
     engine: &Topology,
     consumers: &[SourceConsumer],
     topics: &[String],
-    asked: RequestCounts,
+    asked: SchemaRequests,
 ) {
     let (counters, brought) = (engine.counters(), engine.brought());
     let sources: Vec<SourceFacts> = consumers
@@ -112,7 +112,7 @@ pub fn facts(
         facts.checkpoints = checkpoints;
         facts.role = role;
         facts.suspended = suspended;
-        facts.registry = [asked.found, asked.absent, asked.failed];
+        facts.registry = asked;
     });
     let (came, went) = published.observe_counts();
     for concern in came {

@@ -12,7 +12,13 @@ use super::{Families, comparisons, detectors, one_if};
 pub(in crate::telemetry) fn state(published: &Published, families: &mut Families) {
     let facts = published.facts();
     engine(&facts.engine, families);
-    for (result, n) in ["found", "absent", "failed"].iter().zip(facts.registry) {
+    let asked = facts.registry;
+    let results = [
+        ("found", asked.found),
+        ("absent", asked.absent),
+        ("failed", asked.failed),
+    ];
+    for (result, n) in results {
         families.put(Id::RegistryRequests, &[result], n as f64);
     }
     reports(&facts, families);
@@ -38,10 +44,13 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     for (topic, log) in &facts.event_logs {
         event_log(topic, log, families);
     }
-    let lost = ["journal", "notification", "record"]
-        .iter()
-        .zip(facts.alert_writes_lost);
-    for (what, n) in lost {
+    let lost = facts.alert_writes_lost;
+    let writes = [
+        ("journal", lost.journal),
+        ("notification", lost.notifications),
+        ("record", lost.records),
+    ];
+    for (what, n) in writes {
         families.put(Id::AlertWritesLost, &[what], n as f64);
     }
     for facts in &facts.sinks {
@@ -143,8 +152,14 @@ fn role(role: &Role, families: &mut Families) {
     };
     families.put(Id::ProcessRole, &[name], 1.0);
     let Some(facts) = facts else { return };
-    let states = ["covered", "behind", "stale", "missing"];
-    for (state, n) in states.iter().zip(facts.partitions) {
+    let partitions = facts.partitions;
+    let states = [
+        ("covered", partitions.covered),
+        ("behind", partitions.behind),
+        ("stale", partitions.stale),
+        ("missing", partitions.missing),
+    ];
+    for (state, n) in states {
         families.put(Id::JudgePartitions, &[state], n as f64);
     }
     families.put(Id::JudgeDelay, &[], facts.delay_ms as f64 / 1000.0);

@@ -7,7 +7,6 @@ use std::time::Duration;
 use trueline::app::cluster::topology::Topology;
 use trueline::app::engine_loop::EngineLoop;
 use trueline::collect::Origin;
-use trueline::monitor::liveness::Freshness;
 use trueline::telemetry::facts::Role;
 
 use super::configuration::{config, start};
@@ -71,7 +70,7 @@ impl World<'_> {
             }
             // Verdicts go on without a partition that is not heard of for too long.
             let waits = match engine.published.facts().role {
-                Role::Judge(facts) => facts.partitions[2..] == [0, 0],
+                Role::Judge(facts) => facts.partitions.stale + facts.partitions.missing == 0,
                 _ => true,
             };
             if !waits && self.scenario.circumstance == Some(Circumstance::Stepped) {
@@ -223,7 +222,7 @@ impl World<'_> {
             .is_none_or(|w| w.frontier().holder.is_some());
         let waits = match engine.topology.role() {
             Role::Judge(facts) => {
-                let behind = facts.partitions[Freshness::Behind as usize] > 0;
+                let behind = facts.partitions.behind > 0;
                 behind || facts.tasks.is_some_and(|n| n < JUDGE_PARTITIONS)
             }
             _ => false,

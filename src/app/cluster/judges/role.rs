@@ -42,7 +42,7 @@ impl Judges {
             ..JudgeFacts::default()
         };
         for (uncovered, written_ms, freshness) in worst.into_values() {
-            facts.partitions[freshness as usize] += 1;
+            facts.partitions.count(freshness);
             facts.uncovered += uncovered;
             if let (true, Some(written_ms)) = (freshness != Freshness::Covered, written_ms) {
                 facts.delay_ms = facts.delay_ms.max(now_ms.saturating_sub(written_ms));

@@ -14,10 +14,11 @@ use crate::collect::PartitionId;
 use crate::judge::{JudgeOptions, Step};
 use crate::monitor::{LocalShard, PartitionEvent, Plan, RecordSink};
 use crate::notify::{self, AlertJournal, Host, NotifyOptions, Status};
-use crate::registry::RequestCounts;
 use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, records};
 use crate::telemetry::Published;
-use crate::telemetry::facts::{CheckpointCounts, JudgeFacts, Role};
+use crate::telemetry::facts::{
+    CheckpointCounts, FreshnessCounts, JudgeFacts, Role, SchemaRequests,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -135,7 +136,13 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
             );
             fired += fires.count();
             alerts.dispatch(&changes, engine, &published);
-            publish::facts(&published, engine, &[], &topics(), RequestCounts::default());
+            publish::facts(
+                &published,
+                engine,
+                &[],
+                &topics(),
+                SchemaRequests::default(),
+            );
             let facts = published.facts();
             if matches!(facts.role, Role::Judge(judge) if judge.backlog) {
                 steps += 1;
@@ -164,7 +171,11 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "{judged_ms:?}");
         }
-        assert_eq!(facts(&engine).partitions, [2, 0, 0, 0]);
+        let all_covered = FreshnessCounts {
+            covered: 2,
+            ..FreshnessCounts::default()
+        };
+        assert_eq!(facts(&engine).partitions, all_covered);
         let fires = published
             .facts()
             .alerts

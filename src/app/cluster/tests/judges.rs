@@ -13,7 +13,7 @@ use crate::kafka::{Handler, KafkaError, Record};
 use crate::monitor::Plan;
 use crate::monitor::liveness::Freshness;
 use crate::store::checkpoint::{PartitionCheckpoint, records};
-use crate::telemetry::facts::{CheckpointCounts, Role};
+use crate::telemetry::facts::{CheckpointCounts, FreshnessCounts, Role};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -356,15 +356,20 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
 /// Follows until this many partitions are covered, and this many behind.
 fn follow_until(judges: &mut Judges, covered: u64, behind: u64) {
     let begun = Instant::now();
+    let wanted = FreshnessCounts {
+        covered,
+        behind,
+        ..FreshnessCounts::default()
+    };
     loop {
         judges.follow(Duration::from_millis(10));
         let Role::Judge(facts) = judges.role() else {
             panic!("it judges");
         };
-        if facts.partitions == [covered, behind, 0, 0] {
+        let stands = facts.partitions;
+        if stands == wanted {
             return;
         }
-        let stands = facts.partitions;
         assert!(begun.elapsed() < Duration::from_secs(10), "{stands:?}");
     }
 }
