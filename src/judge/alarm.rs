@@ -123,7 +123,8 @@ pub fn facts(
 /// `facts` are those after the change.
 pub fn sentence(
     id: &StreamId,
-    (from, to): (&Alert, &Alert),
+    from: &Alert,
+    to: &Alert,
     closed: Option<&str>,
     facts: Option<&Facts>,
 ) -> String {

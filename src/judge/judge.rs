@@ -231,7 +231,7 @@ impl Judge {
         self.measure_dispersion();
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
-                self.judge(index, end_ms, (sealed, stale), options, changes);
+                self.judge(index, end_ms, sealed, stale, options, changes);
             } else {
                 // The watermark moved.
                 self.give_back(index, end_ms, changes);
@@ -316,7 +316,7 @@ impl Judge {
             if self.report.windows[index].end_ms == end_ms {
                 continue;
             }
-            self.judge(index, end_ms, (sealed, false), options, changes);
+            self.judge(index, end_ms, sealed, false, options, changes);
         }
         let condition = alarm::condition(&self.report, options.window_alerts);
         self.step_alert(end_ms, condition, options, Ground::Judged(None), changes);
@@ -327,7 +327,8 @@ impl Judge {
         &mut self,
         index: usize,
         end_ms: i64,
-        (sealed, stale): (Result<(), PackError>, bool),
+        sealed: Result<(), PackError>,
+        stale: bool,
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -336,7 +337,7 @@ impl Judge {
         let width_ms = end_ms - self.windows.start_ms(index, end_ms);
         let dispersion = self.dispersion_within(width_ms);
         let evaluated =
-            sealed.and_then(|()| self.evaluate(index, end_ms, (stale, dispersion), options));
+            sealed.and_then(|()| self.evaluate(index, end_ms, stale, dispersion, options));
         let judged = match evaluated {
             Ok(judged) => judged,
             Err(_) => Judged::undecided(Undecided::Capacity),
@@ -352,7 +353,7 @@ impl Judge {
         self.evaluations += u64::from(evaluated);
         let timed = self.stopwatch.zip(begun);
         let nanos = timed.map(|(now, begun)| now().saturating_sub(begun));
-        self.refit(index, (judged.verdict, dispersion), options);
+        self.refit(index, judged.verdict, dispersion, options);
         self.publish(
             index,
             end_ms,
@@ -379,7 +380,8 @@ impl Judge {
         &mut self,
         index: usize,
         end_ms: i64,
-        (stale, dispersion): (bool, Option<Overdispersion>),
+        stale: bool,
+        dispersion: Option<Overdispersion>,
         options: &JudgeOptions,
     ) -> Result<Judged, PackError> {
         let unlabelled = self.windows.unlabelled(index, end_ms);

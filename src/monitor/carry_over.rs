@@ -31,8 +31,8 @@ impl Snapshot {
                 .filter(|s| s.model as usize == index)
             {
                 for judge in &mut stream.judges {
-                    let ladders = (&before.ladder, &after.ladder);
-                    carry_over(judge, ladders, *grid, before.sealed_until_ms)?;
+                    let (old, new) = (&before.ladder, &after.ladder);
+                    carry_over(judge, old, new, *grid, before.sealed_until_ms)?;
                 }
             }
             for version in self
@@ -85,7 +85,8 @@ fn carried(verdicts: &[WindowVerdict], places: &[Option<usize>]) -> Vec<WindowVe
 
 fn carry_over(
     judge: &mut JudgeState,
-    (before, after): (&Ladder, &Ladder),
+    before: &Ladder,
+    after: &Ladder,
     grid: Grid,
     sealed_until_ms: i64,
 ) -> Result<(), PackError> {

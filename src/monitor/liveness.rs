@@ -164,12 +164,7 @@ impl PartitionLiveness {
     }
 
     /// Takes how far its checkpoint reaches in a topic, and where the topic ends.
-    pub fn follow(
-        &mut self,
-        (at, source): (PartitionId, u16),
-        (position, end): (i64, i64),
-        now_ms: i64,
-    ) {
+    pub fn follow(&mut self, at: PartitionId, source: u16, position: i64, end: i64, now_ms: i64) {
         if let Some(known) = self.known.get_mut(&at) {
             let lag = known.lags.entry(source).or_default();
             lag.follow(position, end, now_ms);
@@ -239,7 +234,7 @@ mod tests {
         let mut follow = |position: i64, end: i64, now_ms| {
             let uncovered = (end - position).max(0).unsigned_abs();
             liveness.set_uncovered(at, uncovered, true, now_ms);
-            liveness.follow((at, 0), (position, end), now_ms);
+            liveness.follow(at, 0, position, end, now_ms);
             liveness.lag_ms(now_ms)
         };
         // Records come all the time, and a checkpoint each second.
@@ -253,7 +248,7 @@ mod tests {
         assert_eq!(follow(3000, 9500, 9500), Some(6500));
         assert_eq!(follow(9500, 9500, 9600), Some(0));
         // The lag in another topic of the partition is not known.
-        liveness.follow((at, 1), (0, 10), 9700);
+        liveness.follow(at, 1, 0, 10, 9700);
         assert_eq!(liveness.lag_ms(9700), None);
     }
 

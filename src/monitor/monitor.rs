@@ -252,21 +252,21 @@ impl Monitor {
     /// Seals and judges the panes of a model up to the watermark, which all shards have passed.
     fn advance(&mut self, model: usize, watermark_ms: i64) {
         let from_ms = self.sealed_until_ms[model];
-        let span = (from_ms, watermark_ms);
         let views = scalars(&self.plan.models[model]).count();
         let running_bytes = RUNNING_BYTES_MAX / (self.streams.len() * views).max(1);
         // Roll-ups last: they seal what the others sealed.
         for rollups in [false, true] {
             let sealed = self.each_stream(model, rollups, |stream, plan| {
-                stream.seal(plan, span, running_bytes)
+                stream.seal(plan, from_ms, watermark_ms, running_bytes)
             });
             for (slot, mut sealed) in sealed {
                 self.changes.append(&mut sealed.changes);
                 self.roll_up(slot, &sealed.panes);
             }
         }
+        let changes = &mut self.changes;
         self.vectors
-            .seal(&self.plan, model, span, &mut self.changes);
+            .seal(&self.plan, model, from_ms, watermark_ms, changes);
         self.sealed_until_ms[model] = from_ms.max(watermark_ms);
         (self.uncompared[model], self.moved) = (true, true);
     }
@@ -443,7 +443,8 @@ impl Stream {
     fn seal(
         &mut self,
         plan: &ModelPlan,
-        (from_ms, watermark_ms): (i64, i64),
+        from_ms: i64,
+        watermark_ms: i64,
         running_bytes: usize,
     ) -> Sealed {
         let rolls_up = plan.segmenting.rollup && self.kind.is_rolled_up();

@@ -54,7 +54,7 @@ impl Snapshot {
             s.pending.retain(|pane| pane.end_ms <= watermark_ms);
             reset.panes += before - s.open.len() - s.pending.len();
             for judge in &mut s.judges {
-                reset_judge(judge, (watermark_ms, pane_ms), &mut reset);
+                reset_judge(judge, watermark_ms, pane_ms, &mut reset);
             }
         }
         for v in &mut self.vectors {
@@ -65,7 +65,7 @@ impl Snapshot {
                 view.open.open.retain(|pane| pane.start_ms <= watermark_ms);
                 view.pending.open.retain(|pane| pane.end_ms <= watermark_ms);
                 reset.panes += before - view.open.open.len() - view.pending.open.len();
-                reset_judge(&mut view.judge, (watermark_ms, pane_ms), &mut reset);
+                reset_judge(&mut view.judge, watermark_ms, pane_ms, &mut reset);
             }
         }
         for c in &mut self.compared {
@@ -76,7 +76,7 @@ impl Snapshot {
 }
 
 /// Resets a judge; `pane_ms` is the width of the base panes.
-fn reset_judge(judge: &mut JudgeState, (watermark_ms, pane_ms): (i64, i64), reset: &mut Reset) {
+fn reset_judge(judge: &mut JudgeState, watermark_ms: i64, pane_ms: i64, reset: &mut Reset) {
     // A pane of the future would keep out all panes before it until its time has come.
     judge.dispersion.cut(watermark_ms.div_euclid(pane_ms));
     let stays = |pane: &PaneState| pane.end_ms <= watermark_ms;

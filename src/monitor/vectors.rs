@@ -153,7 +153,8 @@ impl Vectors {
         &mut self,
         plan: &Plan,
         model: usize,
-        (from_ms, watermark_ms): (i64, i64),
+        from_ms: i64,
+        watermark_ms: i64,
         changes: &mut Vec<Change>,
     ) {
         let (options, pane_ms) = (&plan.models[model].judge, plan.models[model].ladder.pane_ms);
@@ -203,7 +204,8 @@ impl Vectors {
     pub fn tick(
         &mut self,
         plan: &Plan,
-        (now_ms, stalled): (i64, bool),
+        now_ms: i64,
+        stalled: bool,
         expired: impl Fn(usize, i64) -> bool,
         changes: &mut Vec<Change>,
     ) {
@@ -222,7 +224,7 @@ impl Vectors {
                 if expired {
                     judge.leave(now_ms, options, changes);
                 } else {
-                    judge.tick(now_ms, (stale, stalled), options, changes);
+                    judge.tick(now_ms, stale, stalled, options, changes);
                 }
             }
             !expired

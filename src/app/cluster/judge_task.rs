@@ -288,8 +288,7 @@ impl JudgeTask {
                 let position = positions.get(&of).copied();
                 uncovered += lengths.uncovered(&p.name, position, idle);
                 if let Some((position, end)) = position.zip(lengths.end(&p.name)) {
-                    let reach = (position, end);
-                    self.liveness.follow((at, p.source), reach, now_ms);
+                    self.liveness.follow(at, p.source, position, end, now_ms);
                 }
             }
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);

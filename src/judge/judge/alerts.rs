@@ -25,7 +25,8 @@ impl Judge {
     pub fn tick(
         &mut self,
         now_ms: i64,
-        (stale, stalled): (bool, bool),
+        stale: bool,
+        stalled: bool,
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -108,7 +109,8 @@ impl Judge {
     pub(super) fn refit(
         &mut self,
         index: usize,
-        (verdict, overdispersion): (Verdict, Option<Overdispersion>),
+        verdict: Verdict,
+        overdispersion: Option<Overdispersion>,
         options: &JudgeOptions,
     ) {
         if self.report.id.view.is_vector() {
@@ -153,7 +155,7 @@ impl Judge {
             false => Condition::Unknown,
         };
         let alert = before.step(condition, at_ms, &holds);
-        self.say(index, at_ms, (verdict, numbers), alert, changes);
+        self.say(index, at_ms, verdict, numbers, alert, changes);
     }
 
     /// Puts a verdict and the alert of its window into the report, and says what changed.
@@ -161,7 +163,8 @@ impl Judge {
         &mut self,
         index: usize,
         at_ms: i64,
-        (verdict, numbers): (Verdict, Option<Numbers>),
+        verdict: Verdict,
+        numbers: Option<Numbers>,
         alert: Alert,
         changes: &mut Vec<Change>,
     ) {
@@ -230,7 +233,8 @@ impl Judge {
         self.say(
             index,
             at_ms,
-            (before.verdict, before.numbers),
+            before.verdict,
+            before.numbers,
             before.alert,
             changes,
         );
@@ -357,7 +361,7 @@ impl Judge {
             window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
             at_ms,
             step: Step::Stream { from, to },
-            sentence: alarm::sentence(&self.report.id, (&from, &to), closed, facts.as_deref()),
+            sentence: alarm::sentence(&self.report.id, &from, &to, closed, facts.as_deref()),
             facts,
         });
     }

@@ -92,7 +92,7 @@ impl Judge {
             let end_ms = known.end_ms;
             let evaluated = known.verdict.is_evaluated();
             let dispersion = known.overdispersion;
-            let judged = match self.evaluate(index, end_ms, (false, dispersion), options) {
+            let judged = match self.evaluate(index, end_ms, false, dispersion, options) {
                 Err(error) if evaluated => return Err(error),
                 Err(_) => Judged::undecided(Undecided::Capacity),
                 Ok(judged) => judged,

@@ -32,7 +32,7 @@ impl Monitor {
                     .is_past(newest_ms, sealed_until_ms[m], least_ms)
         };
         self.vectors
-            .tick(plan, (now_ms, stalled), expired, &mut self.changes);
+            .tick(plan, now_ms, stalled, expired, &mut self.changes);
         self.take_changes()
     }
 
@@ -75,7 +75,7 @@ impl Monitor {
                 judge.note_event();
             }
             let stale = without_event_ms >= options.stale_after_ms;
-            judge.tick(now_ms, (stale, stalled), options, &mut self.changes);
+            judge.tick(now_ms, stale, stalled, options, &mut self.changes);
         }
     }
 

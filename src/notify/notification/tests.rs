@@ -150,7 +150,7 @@ fn an_end_says_that_the_detector_is_on_hold_and_that_a_window_still_shows_the_er
             state: AlertState::Firing,
             ..Alert::default()
         };
-        let logged = sentence(&id, (&fired, &facts.alert), None, Some(&facts));
+        let logged = sentence(&id, &fired, &facts.alert, None, Some(&facts));
         let is = if state == Resolved {
             "is resolved"
         } else {
