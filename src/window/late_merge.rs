@@ -19,7 +19,7 @@
 //! become one.
 
 use super::pack_error::PackError;
-use super::pane::{Correction, EmptySums, Pane, PaneSums, VectorCorrection};
+use super::pane::{Correction, EmptySums, MergeOptions, Pane, PaneSums, VectorCorrection};
 use super::width::Width;
 use super::windows::Windows;
 use std::collections::VecDeque;
@@ -123,7 +123,7 @@ impl Windows {
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(sealed_until_ms, slide_ms);
         if ours >= under_way {
-            return ring.gather(pane.clone(), (empty, false));
+            return ring.gather(pane.clone(), MergeOptions::packed(empty));
         }
         if ours < under_way - width_ms {
             return Ok(());
@@ -164,7 +164,7 @@ fn merge_overlapping(
     }
     let others: Vec<Pane> = panes.drain(begin + 1..end).collect();
     let whole = &mut panes[begin];
-    whole.merge_all(&others, (empty, false))?;
+    whole.merge_all(&others, MergeOptions::packed(empty))?;
     whole.merge(pane, empty)
 }
 

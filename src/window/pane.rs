@@ -33,6 +33,25 @@ pub type Total = PaneSums<Sums>;
 /// Sums of no events; they show which kind of sums the panes of a stream hold.
 pub type EmptySums = PaneSums<Grid>;
 
+/// How sums of panes are merged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MergeOptions<'a> {
+    /// Sums of their kind, without events.
+    pub empty: &'a EmptySums,
+    /// Whether merged sums of scores stay unpacked.
+    pub unpacked: bool,
+}
+
+impl<'a> MergeOptions<'a> {
+    /// The merged sums are packed.
+    pub fn packed(empty: &'a EmptySums) -> MergeOptions<'a> {
+        MergeOptions {
+            empty,
+            unpacked: false,
+        }
+    }
+}
+
 impl<S> PaneSums<S> {
     /// The sums, if they are of scores.
     pub fn scores(&self) -> Option<&S> {
@@ -70,12 +89,12 @@ impl PaneSums {
     fn merge_all<'a>(
         &mut self,
         others: impl ExactSizeIterator<Item = &'a PaneSums>,
-        (empty, unpacked): (&EmptySums, bool),
+        by: MergeOptions<'_>,
     ) -> Result<(), PackError> {
         if others.len() == 0 {
             return Ok(());
         }
-        match (self, empty) {
+        match (self, by.empty) {
             (PaneSums::Scores(ours), PaneSums::Scores(grid)) => {
                 let theirs = others.map(|o| o.scores().ok_or(PackError::Corrupt));
                 let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
@@ -86,7 +105,7 @@ impl PaneSums {
                         *ours = merge(&all, *grid)?.into();
                     }
                 }
-                if !unpacked {
+                if !by.unpacked {
                     ours.drop_unpacked();
                 }
                 Ok(())
@@ -165,7 +184,7 @@ impl EmptySums {
         if let PaneSums::Vector(blank) = self {
             admitted.sums = PaneSums::Vector(blank.clone());
             let sums = std::iter::once(&pane.sums);
-            admitted.sums.merge_all(sums, (self, false))?;
+            admitted.sums.merge_all(sums, MergeOptions::packed(self))?;
         }
         Ok(admitted)
     }
@@ -239,14 +258,14 @@ impl Pane {
 
     /// Adds another pane; the pane then spans both.
     pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
-        self.merge_all(std::slice::from_ref(other), (empty, false))
+        self.merge_all(std::slice::from_ref(other), MergeOptions::packed(empty))
     }
 
     /// Adds other panes; the pane then spans all. Sums of scores stay unpacked if `by` says so.
     pub(super) fn merge_all(
         &mut self,
         others: &[Pane],
-        by: (&EmptySums, bool),
+        by: MergeOptions<'_>,
     ) -> Result<(), PackError> {
         self.sums.merge_all(others.iter().map(|o| &o.sums), by)?;
         for other in others {

@@ -5,7 +5,7 @@
 //! with the fewest events if there are too many.
 
 use super::pack_error::PackError;
-use super::pane::{EmptySums, Pane, PaneState, PaneSums};
+use super::pane::{EmptySums, MergeOptions, Pane, PaneState, PaneSums};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -61,14 +61,13 @@ impl Ring {
         panes.find(|p| p.holds(time_ms))
     }
 
-    /// Adds a pane to the slide under way. `by` is the kind of the sums, and whether merged sums
-    /// stay unpacked.
-    pub(super) fn gather(&mut self, pane: Pane, by: (&EmptySums, bool)) -> Result<(), PackError> {
+    /// Adds a pane to the slide under way.
+    pub(super) fn gather(&mut self, pane: Pane, by: MergeOptions<'_>) -> Result<(), PackError> {
         let parts = &mut self.gathering;
         let first = parts.first().map(|p| &p.sums);
-        let is_unpacked = by.1 && first.is_some_and(|sums| sums.unpacked_bytes() > 0);
+        let is_unpacked = by.unpacked && first.is_some_and(|sums| sums.unpacked_bytes() > 0);
         // The pane joins parts that it overlaps; with sums of vectors or unpacked sums, all parts.
-        let (begin, end, cells) = match by.0 {
+        let (begin, end, cells) = match by.empty {
             PaneSums::Vector(_) => (0, parts.len(), 0),
             PaneSums::Scores(_) if is_unpacked => (0, parts.len(), 0),
             PaneSums::Scores(grid) => (
@@ -97,7 +96,7 @@ impl Ring {
     }
 
     /// Takes out the parts of the slide under way, as one pane.
-    fn gathered(&mut self, by: (&EmptySums, bool)) -> Result<Option<Pane>, PackError> {
+    fn gathered(&mut self, by: MergeOptions<'_>) -> Result<Option<Pane>, PackError> {
         let mut parts = std::mem::take(&mut self.gathering).into_iter();
         let Some(mut whole) = parts.next() else {
             return Ok(None);
@@ -131,7 +130,7 @@ impl Ring {
     pub(super) fn complete(
         &mut self,
         begin_ms: i64,
-        by: (&EmptySums, bool),
+        by: MergeOptions<'_>,
     ) -> Result<Option<Pane>, PackError> {
         let whole = self.gathered(by)?;
         self.panes.extend(whole.clone());

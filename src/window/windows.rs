@@ -25,7 +25,7 @@
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
 use super::pack_error::PackError;
-use super::pane::{EmptySums, Pane, PaneState, PaneSums, Total};
+use super::pane::{EmptySums, MergeOptions, Pane, PaneState, PaneSums, Total};
 use super::ring::{Ring, RingState};
 use super::running::RunningSums;
 use super::score_sums::ScoreSums;
@@ -192,7 +192,10 @@ impl Windows {
                 None => pane.cloned(),
                 Some(from) => whole[from].clone(),
             };
-            let by = (&self.empty, self.gathers_unpacked(i));
+            let by = MergeOptions {
+                empty: &self.empty,
+                unpacked: self.gathers_unpacked(i),
+            };
             let ring = &mut self.rings[i];
             match self.widths[i] {
                 Width::Count { last } => {
