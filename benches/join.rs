@@ -92,7 +92,7 @@ fn main() {
             full_vector: (0, 0),
             classes: 2,
         };
-        black_box(joiner.predict(&plan, &expect, (0, 0)));
+        black_box(joiner.predict(&plan, &expect, 0, 0));
         if i % 1_000_000 == 0 {
             drain(&mut joiner, &mut segments);
         }

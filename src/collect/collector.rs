@@ -379,10 +379,10 @@ impl Collector {
         mut each: impl FnMut(&Stream, PaneDelta),
     ) {
         let shape = &self.models[model];
-        let empty = (shape.views.len(), shape.grid);
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
             let before = stream.packed_bytes();
-            while let Some(pane) = stream.seal(watermark_ms, shape.pane_ms, empty) {
+            let views = shape.views.len();
+            while let Some(pane) = stream.seal(watermark_ms, shape.pane_ms, views, shape.grid) {
                 each(stream, pane);
             }
             self.open_bytes = self.open_bytes + stream.packed_bytes() - before;

@@ -195,7 +195,8 @@ impl Stream {
         &mut self,
         watermark_ms: i64,
         pane_ms: i64,
-        (views, grid): (usize, Grid),
+        views: usize,
+        grid: Grid,
     ) -> Option<PaneDelta> {
         let late_ms = self.late_outcomes.first_key_value().map(|(ms, _)| *ms);
         let start_ms = self.oldest_ms().into_iter().chain(late_ms).min()?;

@@ -125,7 +125,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
             let expect = new(plan, (key(id), id.into()), time_ms, &views);
             let held = joiner.pending() + joiner.matured();
             assert_ne!(
-                joiner.predict(plan, &expect, (held, joiner.waiting())),
+                joiner.predict(plan, &expect, held, joiner.waiting()),
                 Predicted::Refused
             );
         }
@@ -340,7 +340,7 @@ fn a_journal_puts_no_prediction_of_a_stream_that_expired_into_the_next_one_of_it
     assert_eq!(mature(&mut joiner, &plan, 1000).len(), 2);
     joiner.end_stream(1);
     let views = quarters(2);
-    joiner.predict(&plan, &new(&plan, (key(4), 1), 1500, &views), (0, 0));
+    joiner.predict(&plan, &new(&plan, (key(4), 1), 1500, &views), 0, 0);
     joiner.end_stream(3);
     disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
     // The watermark is moved back to before the first two.
@@ -370,12 +370,12 @@ fn a_prediction_is_refused_if_the_outcome_of_the_later_one_would_wait_beyond_the
     assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
     let views = quarters(2);
     let earlier = new(&plan, (key(7), 7), 500, &views);
-    let end = joiner.predict(&plan, &earlier, (1, 1));
+    let end = joiner.predict(&plan, &earlier, 1, 1);
     assert_eq!(end, Predicted::Refused);
     assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
     // There is room again once the other outcome is gone.
     assert_eq!(joiner.orphan(|_| END_MS), 1);
-    let end = joiner.predict(&plan, &earlier, (1, 0));
+    let end = joiner.predict(&plan, &earlier, 1, 0);
     let waits = matches!(end, Predicted::Pending { instead: Some(replaced), .. } if replaced.waits);
     assert!(waits, "{end:?}");
     assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
@@ -411,7 +411,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
     let expect = new(&plan, (key(1), 0), 5, &views);
     let met = Some(OutcomeResult::UnknownClass);
     assert_eq!(
-        joiner.predict(&plan, &expect, (0, 0)),
+        joiner.predict(&plan, &expect, 0, 0),
         Predicted::Pending { met, instead: None }
     );
     let end = joiner.observe_outcome(&plan, expect.key, None, 20, 2, &[2], 0, |_| ());
@@ -432,7 +432,7 @@ fn caps_refuse_and_are_told() {
     }
     let views = quarters(2);
     let expect = new(&plan, (key(9), 0), 5, &views);
-    assert_eq!(joiner.predict(&plan, &expect, (2, 0)), Predicted::Refused);
+    assert_eq!(joiner.predict(&plan, &expect, 2, 0), Predicted::Refused);
     let end = joiner.observe_outcome(&plan, key(10), None, 20, 1, &[2], 2, |_| ());
     assert_eq!(end, OutcomeResult::Refused);
 }
@@ -450,7 +450,7 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
         for i in 0..n {
             let key = Key::new(None, &i.to_le_bytes());
             let expect = new(&plan, (key, 0), i as i64, &views);
-            joiner.predict(&plan, &expect, (0, 0));
+            joiner.predict(&plan, &expect, 0, 0);
         }
         joiner.take_journal(0, 0, |_| i64::MIN);
         let each = joiner.bytes() as f64 / n as f64;

@@ -139,7 +139,7 @@ impl Collector {
             if let Some(outcome) = event.outcome {
                 // The record carries its outcome: it is one record, whatever becomes of the
                 // outcome.
-                self.attach((join, origin.partition), key, None, (time, outcome.class()));
+                self.attach(join, origin.partition, key, None, time, outcome.class());
             }
         }
         let end = match end {
@@ -189,10 +189,12 @@ impl Collector {
     /// those that are mature.
     fn attach(
         &mut self,
-        (join, partition): (u16, i32),
+        join: u16,
+        partition: i32,
         key: Key,
         model: Option<u16>,
-        (time_ms, class): (i64, u32),
+        time_ms: i64,
+        class: u32,
     ) -> OutcomeResult {
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
@@ -232,9 +234,9 @@ impl Collector {
         let fixed = self.joins.plan(join).model.as_deref();
         let model = record.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, record.id);
-        let outcome = (record.time_ms, record.outcome.class());
-        let model = model.map(|m| m as u16);
-        let end = disposition_of(self.attach((join, origin.partition), key, model, outcome));
+        let (model, class) = (model.map(|m| m as u16), record.outcome.class());
+        let end = self.attach(join, origin.partition, key, model, record.time_ms, class);
+        let end = disposition_of(end);
         self.reach_joined(origin.source, end, record.time_ms, record.arrival_ms);
         self.tap_outcome(join, origin.partition, key, record, end);
         end

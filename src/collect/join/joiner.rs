@@ -102,7 +102,8 @@ impl Joiner {
         &mut self,
         plan: &JoinPlan,
         e: &NewPrediction<'_>,
-        (retained, waiting): (usize, usize),
+        retained: usize,
+        waiting: usize,
     ) -> Predicted {
         let mut instead = match self.earlier(e) {
             Some(earlier) if earlier.stays => {

@@ -191,7 +191,7 @@ impl Joins {
     /// See [`Joiner::predict`].
     pub fn predict(&mut self, join: u16, partition: i32, e: &NewPrediction<'_>) -> Predicted {
         self.update(join, partition, |joiner, plan, usage| {
-            joiner.predict(plan, e, (usage.retained, usage.waiting))
+            joiner.predict(plan, e, usage.retained, usage.waiting)
         })
     }
 

@@ -34,7 +34,7 @@ fn each_probability_of_a_pending_vector_takes_twelve_bytes() {
                 full_vector: (0, 0),
                 classes: 2,
             };
-            joiner.predict(&plan, &expect, (0, 0));
+            joiner.predict(&plan, &expect, 0, 0);
         }
         joiner.take_journal(0, 0, |_| i64::MIN);
         joiner.bytes() as f64 / 1e5
