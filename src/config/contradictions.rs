@@ -12,17 +12,13 @@ use crate::judge::{ModelPlan, Plan};
 use crate::stats::view::View;
 
 /// Records the contradictions of a configuration.
-pub fn check(
-    root: &Record,
-    (plan, sources): (&Plan, &[SourceOptions]),
-    problems: &mut Problems<'_>,
-) {
+pub fn check(root: &Record, plan: &Plan, sources: &[SourceOptions], problems: &mut Problems<'_>) {
     state_topic(root, problems);
     sink_topics(root, problems);
-    implied_class(root, (plan, sources), problems);
+    implied_class(root, plan, sources, problems);
     champion_of_nothing(root, problems);
     for (record, model) in root.all("model").iter().zip(&plan.models) {
-        single_scores(root, (record, model), problems);
+        single_scores(root, record, model, problems);
         let name = record.text("name").unwrap_or_default();
         let open = plan.caps.open_panes_max as i64;
         let panes = model.ladder.lateness_ms / model.ladder.pane_ms.max(1) + 1;
@@ -60,11 +56,7 @@ fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems
 
 /// Reports a model whose views need the probabilities of all classes while its sources have a
 /// single score.
-fn single_scores(
-    root: &Record,
-    (record, model): (&Record, &ModelPlan),
-    problems: &mut Problems<'_>,
-) {
+fn single_scores(root: &Record, record: &Record, model: &ModelPlan, problems: &mut Problems<'_>) {
     let mut sources = feeds(record, root).peekable();
     let fed = sources.peek().is_some();
     let single = sources.all(|source| source.child("source.fields").entry("score").given);
@@ -98,7 +90,8 @@ fn champion_of_nothing(root: &Record, problems: &mut Problems<'_>) {
 /// negative.
 fn implied_class(
     root: &Record,
-    (plan, sources): (&Plan, &[SourceOptions]),
+    plan: &Plan,
+    sources: &[SourceOptions],
     problems: &mut Problems<'_>,
 ) {
     let classes = |m: &ModelPlan| match (m.views.contains(&View::Binary), m.classes.len()) {

@@ -66,7 +66,7 @@ pub fn id_field(path: String) -> IdField {
 pub fn time_field(record: &Record, problems: &mut Problems<'_>) -> Option<TimeField> {
     let path = record.owned("time");
     let (unit, zone) = (record.text("time_unit"), record.text("time_zone"));
-    unused_time_keys(record, (unit, zone), problems);
+    unused_time_keys(record, unit, zone, problems);
     let zone_s = zone.and_then(decode::time_offset);
     if let (Some(text), None) = (zone, zone_s) {
         let what = format!("`time_zone` is \"{text}\", which is no offset");
@@ -89,7 +89,8 @@ pub fn time_field(record: &Record, problems: &mut Problems<'_>) -> Option<TimeFi
 /// are numbers.
 fn unused_time_keys(
     record: &Record,
-    (unit, zone): (Option<&str>, Option<&str>),
+    unit: Option<&str>,
+    zone: Option<&str>,
     problems: &mut Problems<'_>,
 ) {
     // The default unit may be written out without being meant.

@@ -82,7 +82,7 @@ impl JoinOptions {
                 .unwrap_or((&text, "correct the paths of [source.outcomes]"));
             problems.add(record.at, what, remedy);
         }
-        third_class(record, (decode, &outcomes), problems);
+        third_class(record, decode, &outcomes, problems);
         Some(JoinOptions {
             plan: plan(record, &outcomes, decode, problems),
             topics,
@@ -105,7 +105,8 @@ impl JoinOptions {
 /// Rejects an outcome that means a third class if predictions are single scores.
 fn third_class(
     record: &Record,
-    (decode, outcomes): (&DecodeOptions, &OutcomeOptions),
+    decode: &DecodeOptions,
+    outcomes: &OutcomeOptions,
     problems: &mut Problems<'_>,
 ) {
     let single = matches!(decode.prediction, PredictionField::Score(_));

@@ -61,6 +61,7 @@ use crate::registry::RegistryOptions;
 use crate::telemetry::log::LogOptions;
 
 pub use bounds::MemoryBound;
+use notify::MatcherModels;
 pub use options::{
     EventOptions, HttpOptions, Input, JoinOptions, SourceOptions, StateOptions, Verdicts,
 };
@@ -140,11 +141,14 @@ impl Config {
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
-        contradictions::check(&document, (&plan, &sources), &mut problems);
+        contradictions::check(&document, &plan, &sources, &mut problems);
         let state = service::state(&document, &mut problems);
         let http = service::http(&document, &mut problems);
         let events = service::events(&document, &mut problems);
-        let models = (&plan, knows_models);
+        let models = MatcherModels {
+            plan: &plan,
+            known: knows_models,
+        };
         let notify = notify::notify(&document, http.listen, models, &mut problems);
         tls::check(&document, &notify, &mut problems);
         let log = service::log(&document, &mut problems);

@@ -146,7 +146,8 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
 fn of_all_sources(
     record: &Record,
     root: &Record,
-    (field, would): (&str, &str),
+    field: &str,
+    would: &str,
     problems: &mut Problems<'_>,
 ) -> Option<TextPosition> {
     let entries = || feeds(record, root).map(|s| s.child("source.fields").entry(field));
@@ -163,7 +164,7 @@ fn of_all_sources(
 
 /// Whether the events of a model are weighted.
 fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
-    if of_all_sources(record, root, ("weight", "be weighted"), problems).is_none() {
+    if of_all_sources(record, root, "weight", "be weighted", problems).is_none() {
         return false;
     }
     let test = record.child("model.test");
@@ -202,8 +203,7 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
 
 /// Whether the events of a model are clustered.
 fn clustered(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
-    let would = ("cluster", "have clusters");
-    let Some(at) = of_all_sources(record, root, would, problems) else {
+    let Some(at) = of_all_sources(record, root, "cluster", "have clusters", problems) else {
         return false;
     };
     let weighted = |s: &Record| s.child("source.fields").entry("weight").given;

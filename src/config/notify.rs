@@ -18,8 +18,15 @@ use super::write::MASK;
 /// Default topic of alerts.
 pub const TOPIC: &str = "trueline-alerts";
 
-/// The models, and whether a matcher that means nothing to them is a problem.
-type MatcherModels<'p> = (&'p Plan, bool);
+/// The models that matchers may name.
+#[derive(Clone, Copy)]
+pub struct MatcherModels<'p> {
+    /// The plan with the models.
+    pub plan: &'p Plan,
+    /// Whether a matcher that means nothing to them is a problem: after another problem, they may
+    /// not be the ones that were meant.
+    pub known: bool,
+}
 
 /// Options of notifications. `listen` is the default address of the pages.
 pub fn notify(
@@ -206,11 +213,7 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     address
 }
 
-fn matchers(
-    sink: &Record,
-    (plan, knows_models): MatcherModels<'_>,
-    problems: &mut Problems<'_>,
-) -> Vec<Matcher> {
+fn matchers(sink: &Record, models: MatcherModels<'_>, problems: &mut Problems<'_>) -> Vec<Matcher> {
     let mut refuse = |at: TextPosition, what: &str| {
         let (what, remedy) = what.rsplit_once("; ").unwrap_or((what, "correct it"));
         problems.add(at, what, remedy);
@@ -230,9 +233,9 @@ fn matchers(
         refuse(*last, &what);
     }
     let resolve = |(at, matcher): (TextPosition, &Matcher)| {
-        let resolved = plan.resolve_matcher(matcher, &list);
+        let resolved = models.plan.resolve_matcher(matcher, &list);
         resolved.unwrap_or_else(|what| {
-            if knows_models {
+            if models.known {
                 refuse(at, &what);
             }
             matcher.clone()
