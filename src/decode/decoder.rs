@@ -61,7 +61,13 @@ impl Decoder {
         let shape = Shape::new(options, &mut paths)?;
         let max = options.record_bytes_max;
         Ok(Decoder {
-            fields: Fields::new(paths, shape.slots(), &options.packing, max)?,
+            fields: Fields::new(
+                paths,
+                shape.prediction,
+                shape.name_slots(),
+                &options.packing,
+                max,
+            )?,
             shape,
             buffers: Buffers::default(),
         })
@@ -94,11 +100,13 @@ impl Decoder {
         }
         let Buffers { segment, vector } = &mut self.buffers;
         let values = self.fields.slots(bytes);
-        let known = (matched.same, self.fields.layouts.remembered());
-        let names = self.shape.names_beside(known, &values, segment);
+        let known = self.fields.layouts.remembered();
+        let names = self
+            .shape
+            .names_beside(matched.same, known, &values, segment);
         let names = names.map_err(|why| why.explained(bytes))?;
         self.shape
-            .event_named(names, values, vector, (key, timestamp_ms), content)
+            .event_named(names, values, vector, key, timestamp_ms, content)
             .map_err(|why| why.explained(bytes))
     }
 
@@ -132,7 +140,13 @@ impl OutcomeDecoder {
         let shape = Shape::of_outcomes(options, &mut paths)?;
         let max = options.record_bytes_max;
         Ok(OutcomeDecoder {
-            fields: Fields::new(paths, shape.slots(), &options.packing, max)?,
+            fields: Fields::new(
+                paths,
+                shape.prediction,
+                shape.name_slots(),
+                &options.packing,
+                max,
+            )?,
             shape,
             buffers: (),
         })

@@ -110,7 +110,8 @@ impl Fields {
     /// a bit for each slot of a name.
     pub fn new(
         paths: Paths,
-        (prediction, name_slots): (usize, u64),
+        prediction: usize,
+        name_slots: u64,
         packing: &Packing,
         record_bytes_max: usize,
     ) -> Result<Fields, DecodeOptionsError> {

@@ -108,7 +108,7 @@ impl<'r> Rows<'r> {
         let mut reader = csv::Reader::from_reader(RowLimit::new(input));
         let mut header = match reader.headers() {
             Ok(header) => header.clone(),
-            Err(e) => return Err(failed((name, 1), &e, reader.get_ref())),
+            Err(e) => return Err(failed(name, 1, &e, reader.get_ref())),
         };
         if reader.get_ref().left_open() {
             return Err(ScoresError(format!("{name}:1: {LEFT_OPEN}")));
@@ -275,7 +275,7 @@ impl<'r> Rows<'r> {
                     let line = row.position().map_or(1, csv::Position::line);
                     return Err(ScoresError(format!("{name}:{line}: {LEFT_OPEN}")));
                 }
-                read.map_err(|e| failed((name, begin), &e, reader.get_ref()))
+                read.map_err(|e| failed(name, begin, &e, reader.get_ref()))
             }
             Kind::Json {
                 input,
@@ -334,7 +334,7 @@ impl<'r> Rows<'r> {
 }
 
 /// Why the row of CSV that begins at this line cannot be read.
-fn failed<R: Read>((name, line): (&str, u64), e: &csv::Error, input: &RowLimit<R>) -> ScoresError {
+fn failed<R: Read>(name: &str, line: u64, e: &csv::Error, input: &RowLimit<R>) -> ScoresError {
     match input.is_over() {
         true => ScoresError(format!("{name}:{line}: {}", too_long())),
         false => broken(name, e),

@@ -132,7 +132,7 @@ impl Shape {
     ) -> Checked<Event<'a>> {
         let Buffers { segment, vector } = buffers;
         let names = self.names(&values, segment)?;
-        self.event_named(names, values, vector, (key, timestamp_ms), |event| event)
+        self.event_named(names, values, vector, key, timestamp_ms, |event| event)
     }
 
     /// Reads model, version and segment.
@@ -142,15 +142,16 @@ impl Shape {
         values: &impl Values<'a>,
         segment: &'a mut String,
     ) -> Checked<[&'a str; 3]> {
-        self.names_beside((0, [""; 3]), values, segment)
+        self.names_beside(0, [""; 3], values, segment)
     }
 
-    /// Reads model, version and segment, given those of a previous record and the bits of the slots
-    /// whose values equal its values.
+    /// Reads model, version and segment. `known` has those of a previous record, `same` the bits of
+    /// the slots whose values equal its values.
     #[inline(always)]
     pub fn names_beside<'a>(
         &'a self,
-        (same, known): (u64, [&'a str; 3]),
+        same: u64,
+        known: [&'a str; 3],
         values: &impl Values<'a>,
         segment: &'a mut String,
     ) -> Checked<[&'a str; 3]> {
@@ -176,10 +177,9 @@ impl Shape {
         Ok([model, version, segment])
     }
 
-    /// The slot of the prediction, and a bit for each slot of a name.
-    pub fn slots(&self) -> (usize, u64) {
-        let bits = self.model.bit() | self.version.bit() | self.segment_bits;
-        (self.prediction, bits)
+    /// A bit for each slot of a name.
+    pub fn name_slots(&self) -> u64 {
+        self.model.bit() | self.version.bit() | self.segment_bits
     }
 
     /// Makes the event from these values and names and passes it to `content`. It is not returned,
@@ -190,7 +190,8 @@ impl Shape {
         [model, version, segment]: [&'a str; 3],
         values: impl Values<'a>,
         vector: &'a mut Vec<f64>,
-        (key, timestamp_ms): (Option<&'a [u8]>, Option<i64>),
+        key: Option<&'a [u8]>,
+        timestamp_ms: Option<i64>,
         content: impl FnOnce(Event<'a>) -> T,
     ) -> Checked<T> {
         let id = self.id(&values, key)?;

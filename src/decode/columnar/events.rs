@@ -89,7 +89,7 @@ impl Rows for Columnar {
         for ((column, slot), unit) in columns.iter().zip(&mut self.slots).zip(&self.times) {
             slot.text.clear();
             slot.kind = match unit.and_then(|unit| Some((unit, column.time_ms(row)?))) {
-                Some((unit, time)) => write_time(time, unit, &mut slot.text),
+                Some((unit, (ms, zoned))) => write_time(ms, zoned, unit, &mut slot.text),
                 None => column.write(row, &mut slot.text),
             };
         }
@@ -127,10 +127,10 @@ impl Slot {
 }
 
 /// Writes a time in the configured unit.
-fn write_time((ms, zoned): (i64, bool), unit: TimeUnit, text: &mut String) -> Kind {
+fn write_time(ms: i64, zoned: bool, unit: TimeUnit, text: &mut String) -> Kind {
     use super::super::sink;
     match unit {
-        TimeUnit::Rfc3339 => sink::string(&value::rfc3339((ms, zoned)), false, text),
+        TimeUnit::Rfc3339 => sink::string(&value::rfc3339(ms, zoned), false, text),
         TimeUnit::Milliseconds => sink::integer(ms, text),
         TimeUnit::Microseconds => sink::integer(ms.saturating_mul(1000), text),
         TimeUnit::Seconds => sink::decimal(i128::from(ms), 3, text),

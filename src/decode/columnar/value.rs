@@ -83,7 +83,8 @@ pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut Strin
             bytes(values.as_fixed_size_binary().value(at), quoted, text)
         }
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => {
-            let time = time_ms(values, at).map(rfc3339).unwrap_or_default();
+            let time = time_ms(values, at).map(|(ms, zoned)| rfc3339(ms, zoned));
+            let time = time.unwrap_or_default();
             sink::string(&time, quoted, text)
         }
         DataType::List(_) => items(&values.as_list::<i32>().value(at), text),
@@ -165,7 +166,7 @@ pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
 
 /// A time as text; one outside the years 1970 to 9999 stays a number, which no check of a text time
 /// accepts.
-pub(super) fn rfc3339((ms, zoned): (i64, bool)) -> String {
+pub(super) fn rfc3339(ms: i64, zoned: bool) -> String {
     if !(0..YEAR_10000_MS).contains(&ms) {
         return ms.to_string();
     }
