@@ -171,7 +171,7 @@ pub fn resolve(
             let (Some(begin), Some(end)) = (begin, end) else {
                 continue;
             };
-            spans.push(span((topic, name, partition), from, (begin, end), bounds));
+            spans.push(span(topic, name, partition, from, begin, end, bounds));
         }
     }
     Ok(spans)
@@ -228,9 +228,12 @@ fn offset_of(
 }
 
 fn span(
-    (topic, name, partition): (u16, &str, i32),
+    topic: u16,
+    name: &str,
+    partition: i32,
     from: &Bound,
-    (begin, end): (i64, i64),
+    begin: i64,
+    end: i64,
     (low, high): (i64, i64),
 ) -> Span {
     let end = end.clamp(low, high);
@@ -255,7 +258,7 @@ mod tests {
     use super::*;
 
     fn of(from: Bound, begin: i64, end: i64, low: i64) -> (i64, i64, i64, Option<i64>) {
-        let s = span(("t".len() as u16, "t", 0), &from, (begin, end), (low, 100));
+        let s = span(1, "t", 0, &from, begin, end, (low, 100));
         (s.begin, s.end, s.deleted, s.cut_ms)
     }
 

@@ -86,7 +86,7 @@ impl EventLog {
         if segments.is_empty() {
             segments.push_back(Segment::create(directory, 0)?.0);
         }
-        let shared = Arc::new(Shared::new((directory, space), limits, segments, keys));
+        let shared = Arc::new(Shared::new(directory, space, limits, segments, keys));
         let (requests, inbox) = sync_channel(WAITING_MAX);
         let writer = Writer::new(Arc::clone(&shared))?;
         let thread = std::thread::Builder::new().name("event log".to_owned());

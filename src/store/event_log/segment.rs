@@ -74,7 +74,7 @@ impl Segment {
     ) -> Result<Segment, LogError> {
         let path = path(directory, base);
         let bytes = fs::read(&path).map_err(failed("read", &path))?;
-        let Some(segment) = Segment::scan((&path, &bytes), base, last, each)? else {
+        let Some(segment) = Segment::scan(&path, &bytes, base, last, each)? else {
             return Ok(Segment::create(directory, base)?.0);
         };
         let at = segment.bytes as usize;
@@ -92,7 +92,8 @@ impl Segment {
     /// Passes each frame of a file to `each`, up to the last whole one. Returns `None` for a file
     /// that was only begun.
     fn scan(
-        (path, bytes): (&Path, &[u8]),
+        path: &Path,
+        bytes: &[u8],
         base: u64,
         last: bool,
         each: &mut dyn FnMut(&Frame<'_>),
@@ -140,7 +141,7 @@ pub fn check(path: &Path) -> Result<(), LogError> {
     };
     let bytes = fs::read(path).map_err(failed("read", path))?;
     let last = bases.last() == Some(&base);
-    Segment::scan((path, &bytes), base, last, &mut |_| {}).map(drop)
+    Segment::scan(path, &bytes, base, last, &mut |_| {}).map(drop)
 }
 
 pub(super) fn path(directory: &Path, base: u64) -> PathBuf {

@@ -60,7 +60,8 @@ pub(super) struct State {
 impl Shared {
     /// The shared state of a log with these segments and keys, before any append.
     pub fn new(
-        (directory, space_of): (&Path, SpaceOf),
+        directory: &Path,
+        space_of: SpaceOf,
         limits: LogLimits,
         segments: VecDeque<Segment>,
         keys: Keys,
