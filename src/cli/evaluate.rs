@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Exit {
     let done = check(args).and_then(|()| match stream(args)? {
         Some(sums) => {
             let evaluation = evaluate(&sums, &args.options());
-            report_scores(args, evaluation, (Raw::Cells, View::Binary), None)
+            report_scores(args, evaluation, Raw::Cells, View::Binary, None)
         }
         None => run_sample(args),
     });
@@ -63,8 +63,8 @@ fn run_sample(args: &Args) -> Result<Exit, Failure> {
             let event = |&(z, y, c): &(f64, bool, Bucket)| Some((z, y, Attribute::Cluster(c)));
             let evaluation = as_window(args, sample.iter().map(event));
             let plain: Vec<(f64, bool)> = sample.iter().map(|&(z, y, _)| (z, y)).collect();
-            let raw = (Raw::Clustered(&plain), View::Binary);
-            report_scores(args, evaluation, raw, None)
+            let raw = Raw::Clustered(&plain);
+            report_scores(args, evaluation, raw, View::Binary, None)
         }
         FileSample::Scores(sample, view) => run_scores(args, sample, view),
         FileSample::Weighted(sample, view) => {
@@ -81,7 +81,7 @@ fn run_sample(args: &Args) -> Result<Exit, Failure> {
                     as_window(args, events?.into_iter().map(Some))
                 }
             };
-            report_scores(args, evaluation, (Raw::Weighted(&sample), view), None)
+            report_scores(args, evaluation, Raw::Weighted(&sample), view, None)
         }
         FileSample::Vectors(sample, view) => run_vectors(args, &sample, view),
         FileSample::WeightedVectors(events) => run_cells(args, &events, None),
@@ -170,7 +170,7 @@ fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>, view: View) -> Result<E
             as_window(args, sample.iter().map(event))
         }
     };
-    report_scores(args, evaluation, (Raw::Plain(&sample), view), recalibrated)
+    report_scores(args, evaluation, Raw::Plain(&sample), view, recalibrated)
 }
 
 /// Evaluates events by sums over 4096 cells of the axis, as a window does. All events have the same
@@ -214,7 +214,8 @@ fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compa
 fn report_scores(
     args: &Args,
     evaluation: Option<Evaluation>,
-    (raw, view): (Raw<'_>, View),
+    raw: Raw<'_>,
+    view: View,
     recalibrated: Option<recalibrate::Recalibrated>,
 ) -> Result<Exit, Failure> {
     // A sample has at least one event, so there is always an evaluation.
@@ -237,7 +238,7 @@ fn report_scores(
         }
         _ => None,
     };
-    page::scores(args, &e, (raw, view), recalibrated.as_ref())?;
+    page::scores(args, &e, raw, view, recalibrated.as_ref())?;
     let text = if args.json {
         let mut all = report::evaluation::json(&e);
         if let Some(others) = &others {
@@ -323,7 +324,7 @@ fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, Failure> {
     let classes = args.columns.names().classes.into_iter();
     let names: Vec<String> = classes.map(|(class, _)| class).collect();
     page::write(args, || {
-        classes_page::page((&name, &names), sample, &c, &options)
+        classes_page::page(&name, &names, sample, &c, &options)
     })?;
     let text = match args.json {
         true => {

@@ -141,7 +141,7 @@ fn start(args: &Args) -> Result<(), Exit> {
     print(args.json, &engine, &tally, &alarms);
     if let Some(path) = &args.report {
         let (title, counts) = (title(args), summary(&tally));
-        let written = page::write(path, (&title, &counts), &engine, &history, changes);
+        let written = page::write(path, &title, &counts, &engine, &history, changes);
         written.map_err(|why| exit::fail(Exit::Unavailable, why))?;
     }
     for note in notes(&tally, &args.input) {

@@ -49,10 +49,11 @@ pub fn list(published: &Published, all: bool) -> Value {
 pub(super) fn keeps_open(
     report: &StreamReport,
     facts: &Facts,
-    (now_ms, clock): (i64, impl Fn(i64) -> String),
+    now_ms: i64,
+    clock: impl Fn(i64) -> String,
 ) -> Vec<String> {
     rules_of(report, facts).map_or(Vec::new(), |rules| {
-        holding(report, &rules.holds, rules.window_alerts, (now_ms, clock))
+        holding(report, &rules.holds, rules.window_alerts, now_ms, clock)
     })
 }
 
@@ -92,7 +93,7 @@ fn alert(
     let facts = published.facts();
     let streams = reports.iter().map(|r| {
         let mut entry = stream(r, silence_of(r));
-        entry["keeps_open"] = keeps_open(r, &facts, (now_ms, rfc3339)).into();
+        entry["keeps_open"] = keeps_open(r, &facts, now_ms, rfc3339).into();
         entry
     });
     json!({
@@ -380,7 +381,7 @@ mod tests {
         published.update(|facts| facts.alerts = vec![fires].into());
         let answers = |role| {
             published.update(|facts| facts.role = role);
-            let streams = streams(&published, &Filter::default(), (0, 9));
+            let streams = streams(&published, &Filter::default(), 0, 9);
             (list(&published, true), streams, page::alerts(&published, 0))
         };
         let (alerts, streams, page) = answers(Role::Alone);

@@ -161,7 +161,7 @@ fn streams(query: Option<&str>, published: &Published) -> Answer {
         Some(text) => text.parse().map_err(|_| name.to_owned()),
     };
     match (number("offset", 0), number("limit", usize::MAX)) {
-        (Ok(offset), Ok(limit)) => ok(&api::streams(published, &filter, (offset, limit))),
+        (Ok(offset), Ok(limit)) => ok(&api::streams(published, &filter, offset, limit)),
         (Err(name), _) | (_, Err(name)) => {
             let what = format!("`{name}` is not a number");
             error(StatusCode::BAD_REQUEST, &what, "write a number of streams")

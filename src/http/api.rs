@@ -19,7 +19,7 @@ use crate::telemetry::Published;
 
 /// The streams that a filter selects, each with its windows in short: at most `limit`, after the
 /// first `offset`.
-pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, usize)) -> Value {
+pub fn streams(published: &Published, filter: &Filter, offset: usize, limit: usize) -> Value {
     let named = filter.named(published);
     let states = counts(named.iter().map(|(urgency, _)| *urgency));
     let states = states

@@ -9,12 +9,13 @@ use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
 use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
 
 /// Sentences about an alert that is pending or firing; none for other states. `clock` formats a
-/// moment and comes with the current time.
+/// moment.
 pub fn holding(
     report: &StreamReport,
     holds: &Holds,
     window_alerts: bool,
-    (now_ms, clock): (i64, impl Fn(i64) -> String),
+    now_ms: i64,
+    clock: impl Fn(i64) -> String,
 ) -> Vec<String> {
     let alert = &report.alert;
     if !matches!(alert.state, AlertState::Firing | AlertState::Pending) {
@@ -43,7 +44,7 @@ pub fn holding(
             "It fires if it stays so for {}.",
             span(holds.pending_ms)
         )),
-        _ => all.push(of_end(alert, condition, holds, (now_ms, &clock))),
+        _ => all.push(of_end(alert, condition, holds, now_ms, &clock)),
     }
     if alert.state == AlertState::Firing && alert.severity == Severity::Page {
         all.push(
@@ -82,7 +83,8 @@ fn of_end(
     alert: &Alert,
     condition: Condition,
     holds: &Holds,
-    (now_ms, clock): (i64, impl Fn(i64) -> String),
+    now_ms: i64,
+    clock: impl Fn(i64) -> String,
 ) -> String {
     let doubled = alert.flaps.min(FLAPS_MAX);
     let keep_ms = holds.keep_firing_ms.saturating_mul(1 << doubled);
@@ -178,7 +180,7 @@ mod tests {
 
     fn words_at(now_ms: i64, state: AlertState, verdict: Verdict) -> String {
         let clock = |ms| format!("[{ms}]");
-        holding(&report(state, verdict), &HOLDS, true, (now_ms, clock)).join(" ")
+        holding(&report(state, verdict), &HOLDS, true, now_ms, clock).join(" ")
     }
 
     #[test]

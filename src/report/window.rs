@@ -17,13 +17,23 @@ use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::stats::recalibration::Map;
 
+/// The past of a window.
+#[derive(Clone, Copy)]
+pub struct Past<'a> {
+    /// Its earlier points.
+    pub points: &'a [HistoryPoint],
+    /// When alerts of its stream began.
+    pub alerts_ms: &'a [i64],
+}
+
 /// One window: `head` begins its heading, `id` is its anchor, `due_ms` is when the oldest outcomes
-/// of its stream are due, `past` its past points with the times at which alerts of the stream
-/// began, and `more` the HTML after its numbers.
+/// of its stream are due, and `more` is the HTML after its numbers.
 pub fn section(
-    (head, id): (&str, &str),
-    (window, due_ms): (&WindowReport, Option<i64>),
-    past: (&[HistoryPoint], &[i64]),
+    head: &str,
+    id: &str,
+    window: &WindowReport,
+    due_ms: Option<i64>,
+    past: Past<'_>,
     more: &str,
     body: &mut String,
 ) {
@@ -91,13 +101,13 @@ pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
     body.push_str("</div>");
 }
 
-fn over_time(window: &WindowReport, (past, alerts): (&[HistoryPoint], &[i64]), body: &mut String) {
+fn over_time(window: &WindowReport, past: Past<'_>, body: &mut String) {
     let decided = window.evaluated().map(DecidedError::of);
-    let Some(drawn) = history::html(past, alerts, decided.as_ref()) else {
+    let Some(drawn) = history::html(past.points, past.alerts_ms, decided.as_ref()) else {
         return;
     };
     let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
-    legend::history(&history::shares(past), decided.as_ref(), body);
+    legend::history(&history::shares(past.points), decided.as_ref(), body);
     body.push_str("</figure>");
 }
 

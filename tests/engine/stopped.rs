@@ -157,7 +157,7 @@ fn the_alert_of_a_version_that_stopped_ends_though_its_model_goes_on() {
     assert!(is_stale(report));
     assert_eq!(report.alert.state, AlertState::Firing);
     let holds = plan().models[0].judge.holds();
-    let words = holding(report, &holds, false, (0, |ms: i64| ms.to_string())).join(" ");
+    let words = holding(report, &holds, false, 0, |ms: i64| ms.to_string()).join(" ");
     assert!(words.contains("Nothing can be said since"), "{words}");
 
     let changes = go_on(&mut engine, QUIET + 1..ENDED, "4");

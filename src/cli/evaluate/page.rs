@@ -27,7 +27,8 @@ pub enum Raw<'a> {
 pub fn scores(
     args: &Args,
     e: &Evaluation,
-    (raw, view): (Raw<'_>, View),
+    raw: Raw<'_>,
+    view: View,
     recalibrated: Option<&Recalibrated>,
 ) -> Result<(), Failure> {
     if args.report.is_none() {

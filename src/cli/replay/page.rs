@@ -49,7 +49,8 @@ impl Changes {
 /// Writes the page of what the engine says at the end.
 pub fn write(
     path: &Path,
-    (name, counts): (&str, &str),
+    name: &str,
+    counts: &str,
     engine: &Engine,
     history: &History,
     mut changes: Changes,

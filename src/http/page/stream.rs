@@ -17,6 +17,7 @@ use crate::monitor::activity::Unjudged;
 use crate::report::comparison;
 use crate::report::html::{escape, number, or_none, range, thousands};
 use crate::report::moment::clock;
+use crate::report::window::Past;
 use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::history::{HistoryAlert, StreamHistory};
@@ -69,8 +70,11 @@ pub fn stream(
     }
     let began = began(&history);
     for shown in report.windows.iter().filter(|w| asked(&w.window)) {
-        let past = points(&history, &shown.window);
-        section(&path, (shown, report.due_ms), (&past, &began), &mut body);
+        let past = Past {
+            points: &points(&history, &shown.window),
+            alerts_ms: &began,
+        };
+        section(&path, shown, report.due_ms, past, &mut body);
     }
     comparisons(report, published, &mut body);
     siblings(report, published, &mut body);
@@ -160,7 +164,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         }
     }
     body.push_str("</dl>");
-    let words = keeps_open(report, &facts, (now_ms, |ms| format!("{} UTC", clock(ms))));
+    let words = keeps_open(report, &facts, now_ms, |ms| format!("{} UTC", clock(ms)));
     if !words.is_empty() {
         body.push_str("<h3>What keeps it open, and when it ends</h3><ul class=plain>");
         for sentence in words {

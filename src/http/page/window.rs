@@ -3,17 +3,19 @@
 use std::fmt::Write;
 
 use crate::http::path::encode;
-use crate::judge::{HistoryPoint, Undecided, Verdict, WindowReport};
+use crate::judge::{Undecided, Verdict, WindowReport};
 use crate::report::html::escape;
 use crate::report::moment::clock;
-use crate::report::{recalibration, window as shown};
+use crate::report::recalibration;
+use crate::report::window::{self as shown, Past};
 
 /// One window; `path` is the encoded id of its stream, `due_ms` is when the oldest outcomes of the
-/// stream are due; `past` has the history of the window and when alerts began.
+/// stream are due.
 pub(super) fn section(
     path: &str,
-    (window, due_ms): (&WindowReport, Option<i64>),
-    past: (&[HistoryPoint], &[i64]),
+    window: &WindowReport,
+    due_ms: Option<i64>,
+    past: Past<'_>,
     body: &mut String,
 ) {
     let head = format!("window {}", escape(&window.window));
@@ -25,7 +27,7 @@ pub(super) fn section(
         );
     }
     recalibration_maps(path, window, &mut more);
-    shown::section((&head, &id), (window, due_ms), past, &more, body);
+    shown::section(&head, &id, window, due_ms, past, &more, body);
 }
 
 /// Recalibration maps for a miscalibrated window.

@@ -22,7 +22,8 @@ const DRAWN: usize = 6;
 
 /// The page of all classes, each against the rest; `names` are their names, if they have any.
 pub fn page(
-    (name, names): (&str, &[String]),
+    name: &str,
+    names: &[String],
     sample: &Vectors,
     found: &Classwise,
     o: &Options,

@@ -50,7 +50,7 @@ pub fn page(e: &Evaluation, sample: &Sample<'_>) -> String {
     body += &tests(e);
     body += &cells(e);
     body += &match &sample.maps {
-        Ok(maps) => recalibration::section(e, (maps.fits, maps.judgement), map, maps.how),
+        Ok(maps) => recalibration::section(e, maps.fits, maps.judgement, map, maps.how),
         Err(why) => format!(
             "<section><h2>Recalibration</h2><p>{}</p></section>",
             escape(why)

@@ -12,7 +12,8 @@ const SCORES: usize = 12;
 /// The section of maps that were fitted and judged; `how` describes the events.
 pub fn section(
     e: &Evaluation,
-    (fits, judgement): (&Fits, &Judgement),
+    fits: &Fits,
+    judgement: &Judgement,
     map: Option<&Map>,
     how: &str,
 ) -> String {

@@ -7,7 +7,7 @@ use crate::alert::AlertState;
 use crate::judge::{DecidedError, HistoryPoint, StreamReport, Verdict, WindowReport};
 use crate::report::html::{error_range, escape, number, significance, thousands};
 use crate::report::moment::clock;
-use crate::report::window::{badge, section};
+use crate::report::window::{Past, badge, section};
 use crate::stats::discrimination::Discrimination;
 
 /// Most streams in detail.
@@ -149,11 +149,14 @@ fn detail(i: usize, stream: &StreamPart<'_>, body: &mut String) {
     let began: Vec<i64> = began.map(|c| c.at_ms).collect();
     for (k, window) in report.windows.iter().enumerate() {
         let past = stream.past.iter().find(|(name, _)| name == &window.window);
-        let past = past.map_or(&[][..], |(_, points)| &points[..]);
+        let past = Past {
+            points: past.map_or(&[][..], |(_, points)| &points[..]),
+            alerts_ms: &began,
+        };
         let head = format!("window {}", escape(&window.window));
         let id = format!("stream-{i}-{k}");
-        let shown = (window, report.due_ms);
-        section((&head, &id), shown, (past, &began), &further(window), body);
+        let (due_ms, more) = (report.due_ms, further(window));
+        section(&head, &id, window, due_ms, past, &more, body);
     }
 }
 
