@@ -260,11 +260,17 @@ fn load(
             }
         }
     }
-    let directory = (config.state.directory.as_path(), &topology);
     // Before the alerts, because these are shown with their streams.
     let mut reports = Vec::new();
     publish::reports(&published, &topology, &mut reports);
-    let alerts = AlertDispatcher::start(notify, directory, (kafka, &setup.sinks), &published)?;
+    let alerts = AlertDispatcher::start(
+        notify,
+        &config.state.directory,
+        &topology,
+        kafka,
+        &setup.sinks,
+        &published,
+    )?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
     let directory = config.state.directory.clone();
     published

@@ -27,9 +27,11 @@ pub(super) fn plan(judge: JudgeOptions) -> Plan {
 
 /// An event of a version of a model: its time, its score, and whether it happens.
 pub(super) fn event<'a>(
-    (model, version): (&'a str, &'a str),
+    model: &'a str,
+    version: &'a str,
     time_ms: i64,
-    (score, happens): (f64, bool),
+    score: f64,
+    happens: bool,
 ) -> Event<'a> {
     Event {
         model,

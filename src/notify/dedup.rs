@@ -129,7 +129,7 @@ impl Deduplicator {
             return (since_ms, at_ms) > (l.since_ms, l.at_ms);
         }
         if l.administrative {
-            notification.follow((l.since_ms.saturating_add(1), at_ms, l.bad_ms));
+            notification.follow(l.since_ms.saturating_add(1), at_ms, l.bad_ms);
             return true;
         }
         if !l.firing {
@@ -162,7 +162,7 @@ impl Deduplicator {
     pub fn follow(&self, notification: &mut Notification) {
         if let Some(l) = self.last.get(&notification.fingerprint) {
             notification.earlier = l.others(notification.severity);
-            notification.follow((l.since_ms, l.at_ms, l.bad_ms));
+            notification.follow(l.since_ms, l.at_ms, l.bad_ms);
         }
     }
 

@@ -95,9 +95,11 @@ impl Dispatcher {
     /// alerts.
     pub(super) fn start(
         journal: AlertJournal,
-        (sinks, held): (Vec<NewSink>, BTreeSet<String>),
+        sinks: Vec<NewSink>,
+        held: BTreeSet<String>,
         host: &Arc<dyn Host>,
-        (clock, seed): (fn() -> i64, u64),
+        clock: fn() -> i64,
+        seed: u64,
     ) -> Result<Arc<Dispatcher>, String> {
         let dispatcher = Dispatcher {
             silences: RwLock::new(Arc::new(journal.state().silences.clone())),
@@ -229,7 +231,8 @@ impl Dispatcher {
             options,
             new.receiver,
             Arc::clone(&self.journal),
-            (self.clock, seed),
+            self.clock,
+            seed,
         );
         let name = format!("sink {}", options.name);
         let thread = self.host.run(&name, &sink.bell, Box::new(worker))?;

@@ -108,11 +108,7 @@ impl AlertJournal {
     }
 
     /// Records the result of a notification at a sink: delivered, or `missed`.
-    pub(super) fn append_answer(
-        &mut self,
-        (sink, of): (&str, &Notification),
-        missed: Option<Missed>,
-    ) {
+    pub(super) fn append_answer(&mut self, sink: &str, of: &Notification, missed: Option<Missed>) {
         let entry = Entry::Done {
             sink: sink.to_owned(),
             key: of.key.clone(),

@@ -190,17 +190,29 @@ pub struct Links {
     pub runbook: String,
 }
 
+/// A stream of an alert, with its facts.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamFacts<'a> {
+    /// The stream.
+    pub id: &'a StreamId,
+    /// What was known of it after its change; without a change, what is known now.
+    pub facts: &'a Facts,
+}
+
 impl Notification {
     /// The notification of an alert that fires, from the facts of the stream that represents it.
     /// `own` says that this stream itself changed, so that a record of the change exists.
     pub fn firing(
         group: &GroupId,
-        (since_ms, severity): (i64, Severity),
-        (id, facts): (&StreamId, &Facts),
-        (at_ms, own): (i64, bool),
+        since_ms: i64,
+        severity: Severity,
+        stream: StreamFacts<'_>,
+        at_ms: i64,
+        own: bool,
         links: Links,
     ) -> Notification {
-        let mut notification = Notification::blank(group, (id, facts), links);
+        let StreamFacts { id, facts } = stream;
+        let mut notification = Notification::blank(group, stream, links);
         notification.severity = severity;
         notification.at_ms = at_ms;
         notification.since_ms = since_ms;
@@ -217,12 +229,15 @@ impl Notification {
     /// The notification of the end of an alert. `why` is empty unless somebody closed it.
     pub fn ended(
         group: &GroupId,
-        (since_ms, severity): (i64, Severity),
-        (id, facts): (&StreamId, &Facts),
-        (at_ms, why): (i64, &str),
+        since_ms: i64,
+        severity: Severity,
+        stream: StreamFacts<'_>,
+        at_ms: i64,
+        why: &str,
         links: Links,
     ) -> Notification {
-        let mut notification = Notification::blank(group, (id, facts), links);
+        let StreamFacts { id, facts } = stream;
+        let mut notification = Notification::blank(group, stream, links);
         notification.status = Status::Resolved;
         notification.severity = severity;
         notification.since_ms = since_ms;
@@ -291,7 +306,7 @@ impl Notification {
     }
 
     /// Moves start, change and bad time to at least these times.
-    pub fn follow(&mut self, (since_ms, at_ms, bad_ms): (i64, i64, i64)) {
+    pub fn follow(&mut self, since_ms: i64, at_ms: i64, bad_ms: i64) {
         self.since_ms = self.since_ms.max(since_ms);
         self.at_ms = self.at_ms.max(at_ms);
         self.bad_ms = self.bad_ms.max(Some(bad_ms));
@@ -313,7 +328,8 @@ impl Notification {
         self.key = format!("{fingerprint}-{since_ms}-{at_ms}-{state}");
     }
 
-    fn blank(group: &GroupId, (id, facts): (&StreamId, &Facts), links: Links) -> Notification {
+    fn blank(group: &GroupId, stream: StreamFacts<'_>, links: Links) -> Notification {
+        let StreamFacts { id, facts } = stream;
         let window = &facts.window;
         let e = window.scores();
         let numbers = window.numbers.as_ref();

@@ -110,12 +110,15 @@ pub struct Notifier {
 impl Notifier {
     /// Opens the journal in `directory` and starts the threads. If partitions move between
     /// processes (`moving`), alerts of an earlier run are released until their streams are assigned
-    /// again. `clock` has a function that returns ms since 1970, and the seed of the jitter.
+    /// again. `clock` returns ms since 1970, and `seed` is the seed of the jitter.
     pub fn start(
         options: &NotifyOptions,
-        (directory, moving): (&Path, bool),
-        (topic_sinks, host): (TopicSinks<'_>, &Arc<dyn Host>),
-        clock: (fn() -> i64, u64),
+        directory: &Path,
+        moving: bool,
+        topic_sinks: TopicSinks<'_>,
+        host: &Arc<dyn Host>,
+        clock: fn() -> i64,
+        seed: u64,
     ) -> Result<Notifier, String> {
         let named = |e: io::Error| format!("{}: {e}", directory.join(super::JOURNAL).display());
         let (mut journal, unreadable) = AlertJournal::open(directory).map_err(named)?;
@@ -153,7 +156,7 @@ impl Notifier {
         let sinks = options.sinks.iter();
         let sinks = sinks.map(|sink| NewSink::new(sink, options, topic_sinks, host.as_ref()));
         let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
-        let dispatcher = Dispatcher::start(journal, (sinks, held.clone()), host, clock)?;
+        let dispatcher = Dispatcher::start(journal, sinks, held.clone(), host, clock, seed)?;
         let (sender, inbox) = sync_channel(CHANNEL_MAX);
         let bell = Arc::new(Bell::default());
         let commands = Commands {
@@ -315,7 +318,8 @@ impl Notifier {
     pub fn wants_joined(
         &self,
         fingerprint: &str,
-        (severity, labels): (Severity, &Labels),
+        severity: Severity,
+        labels: &Labels,
         now_ms: i64,
     ) -> bool {
         if self.dedup.has_other_severity(fingerprint, severity) {
@@ -374,11 +378,7 @@ impl Notifier {
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
     /// notification, and resolves those that are no longer watched. The latter uses `reading_ms`, a
     /// clock that runs only while all is read.
-    pub fn compare(
-        &mut self,
-        firing: &[Firing],
-        (now_ms, reading_ms): (i64, i64),
-    ) -> BTreeSet<String> {
+    pub fn compare(&mut self, firing: &[Firing], now_ms: i64, reading_ms: i64) -> BTreeSet<String> {
         self.learn();
         let mut unsent = BTreeSet::new();
         for alert in firing {
@@ -397,7 +397,7 @@ impl Notifier {
     }
 
     /// Notifies the end of a notified alert, at this time and for this reason.
-    pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
+    pub fn resolve(&mut self, fingerprint: &str, at_ms: i64, why: &str, now_ms: i64) {
         if let Some(notified) = self.firing.get(fingerprint) {
             let notification = notified.notification.resolved(at_ms, why);
             self.notify(notification, now_ms);

@@ -303,7 +303,8 @@ impl Worker {
         options: &SinkOptions,
         receiver: Box<dyn Receiver>,
         journal: Arc<Mutex<AlertJournal>>,
-        (clock, seed): (fn() -> i64, u64),
+        clock: fn() -> i64,
+        seed: u64,
     ) -> Worker {
         Worker {
             sink,
@@ -427,8 +428,8 @@ impl Worker {
     }
 
     fn record(&self, notification: &Notification, missed: Option<Missed>) {
-        let answered = (self.sink.name.as_str(), notification);
-        self.journal.lock().append_answer(answered, missed);
+        let mut journal = self.journal.lock();
+        journal.append_answer(&self.sink.name, notification, missed);
     }
 
     /// Sends the firing alerts of this sink again; `None` if there are none. Alerts that wait in

@@ -252,8 +252,8 @@ impl Process {
         };
         let host: Arc<dyn Host> = Arc::new(bench.clone());
         let none = |_: &SinkOptions| Ok(None);
-        let place = (self.folder.path(), self.moving);
-        let notifier = Notifier::start(&options(sinks), place, (&none, &host), (now_ms, 1));
+        let (options, folder) = (options(sinks), self.folder.path());
+        let notifier = Notifier::start(&options, folder, self.moving, &none, &host, now_ms, 1);
         self.notifier = Some(notifier.expect("it starts"));
         self.bench = bench;
         self.bench.settle();
@@ -289,7 +289,7 @@ impl Process {
             since_ms: alert.since_ms,
             severity: alert.severity,
         };
-        let unsent = self.notifier().compare(&[fires], (now_ms(), 0));
+        let unsent = self.notifier().compare(&[fires], now_ms(), 0);
         assert!(unsent.is_empty(), "{unsent:?}");
         let lacks = self.notifier().lacks_sink(&alert.fingerprint, now_ms());
         let again = Notification {
@@ -430,9 +430,9 @@ fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert
     let mut process = Process::new(&["all"]);
     let alert = firing(1, 10);
     let wants = |process: &mut Process, segment: &str, severity| {
-        let of = (severity, &labels(segment));
+        let labels = labels(segment);
         let notifier = process.notifier();
-        notifier.wants_joined(&alert.fingerprint, of, now_ms())
+        notifier.wants_joined(&alert.fingerprint, severity, &labels, now_ms())
     };
     // Nobody knows the alert: the comparison once a second sends it.
     assert!(!wants(&mut process, "a", Severity::Warn));

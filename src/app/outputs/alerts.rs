@@ -24,7 +24,7 @@ use crate::http::page_path;
 use crate::judge::{Change, Facts, Step, StreamId, alarm};
 use crate::kafka::KafkaOptions;
 use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
-use crate::notify::notification::Links;
+use crate::notify::notification::{Links, StreamFacts};
 use crate::notify::notifier::links;
 use crate::notify::{Host, Notification, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
@@ -65,8 +65,10 @@ impl AlertDispatcher {
     /// acknowledgements through `published`.
     pub fn start(
         options: NotifyOptions,
-        (directory, engine): (&Path, &Topology),
-        (kafka, host): (Option<&KafkaOptions>, &Arc<dyn Host>),
+        directory: &Path,
+        engine: &Topology,
+        kafka: Option<&KafkaOptions>,
+        host: &Arc<dyn Host>,
         published: &Arc<Published>,
     ) -> Result<AlertDispatcher, AppError> {
         let (moving, divided) = (engine.may_move(), engine.divides_models());
@@ -75,9 +77,12 @@ impl AlertDispatcher {
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         let notifier = Notifier::start(
             &options,
-            (directory, moving),
-            (&topic_sinks, host),
-            (clock::now_ms, seed),
+            directory,
+            moving,
+            &topic_sinks,
+            host,
+            clock::now_ms,
+            seed,
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
         if let Some(listener) = engine.delivery_listener() {
@@ -148,13 +153,13 @@ impl AlertDispatcher {
     ) -> bool {
         let now_ms = clock::now_ms();
         let left = self.follow_migrations(engine);
-        let caught_up = caught_up(engine, published, (now_ms, self.options.max_age_ms));
+        let caught_up = caught_up(engine, published, now_ms, self.options.max_age_ms);
         // The changes since the last call may be the end of a backlog.
         let kept_up = std::mem::replace(&mut self.caught_up, caught_up) && caught_up;
         let lookup = Lookup::of(engine, published);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in in_order(changes, &left) {
-            self.notify_change(change, &lookup, (now_ms, kept_up));
+            self.notify_change(change, &lookup, now_ms, kept_up);
         }
         let stepped = changes
             .iter()
@@ -162,9 +167,9 @@ impl AlertDispatcher {
         let due = self.compared.elapsed() >= COMPARE;
         if due {
             self.compared = Instant::now();
-            let clocks = (clock::steady_ms(), caught_up);
-            self.reading.follow(engine, published, clocks);
-            self.compare(engine, &lookup, (now_ms, caught_up));
+            self.reading
+                .follow(engine, published, clock::steady_ms(), caught_up);
+            self.compare(engine, &lookup, now_ms, caught_up);
         }
         drop(lookup);
         if due || stepped {
@@ -185,12 +190,7 @@ impl AlertDispatcher {
     }
 
     /// Sends a notification if the change of a stream's alert changes the alert of its group.
-    fn notify_change(
-        &mut self,
-        change: &Change,
-        lookup: &Lookup<'_>,
-        (now_ms, kept_up): (i64, bool),
-    ) {
+    fn notify_change(&mut self, change: &Change, lookup: &Lookup<'_>, now_ms: i64, kept_up: bool) {
         let (Step::Stream { to, .. }, Some(facts)) = (change.step, &change.facts) else {
             return;
         };
@@ -198,7 +198,10 @@ impl AlertDispatcher {
         let Some((id, group_change)) = self.groups.step(&change.stream, &to, notified) else {
             return;
         };
-        let known = (&change.stream, facts.as_ref());
+        let known = StreamFacts {
+            id: &change.stream,
+            facts,
+        };
         let notification = match group_change {
             GroupChange::Ended {
                 since_ms,
@@ -206,9 +209,8 @@ impl AlertDispatcher {
                 bad_ms,
             } => {
                 let why = self.closing.remove(&id.fingerprint()).unwrap_or_default();
-                let (begun, end) = ((since_ms, severity), (change.at_ms, why.as_str()));
-                let links = self.links(&change.stream);
-                let ended = Notification::ended(&id, begun, known, end, links);
+                let (at_ms, links) = (change.at_ms, self.links(&change.stream));
+                let ended = Notification::ended(&id, since_ms, severity, known, at_ms, &why, links);
                 Some(Notification { bad_ms, ..ended })
             }
             GroupChange::Fires | GroupChange::Joined => {
@@ -224,8 +226,11 @@ impl AlertDispatcher {
                 // streams of its alert.
                 let severity = self.groups.get(&id).map_or(to.severity, |g| g.severity);
                 let labels = change.stream.labels(to.severity);
-                let of = (severity, &labels);
-                let wanted = !joined || self.notifier.wants_joined(&fingerprint, of, now_ms);
+                let wants = || {
+                    let notifier = &self.notifier;
+                    notifier.wants_joined(&fingerprint, severity, &labels, now_ms)
+                };
+                let wanted = !joined || wants();
                 let made = (wanted && !old)
                     .then(|| self.firing(&id, Some(known), change.at_ms, lookup))
                     .flatten();
@@ -242,21 +247,31 @@ impl AlertDispatcher {
     fn firing(
         &self,
         id: &GroupId,
-        known: Option<(&StreamId, &Facts)>,
+        known: Option<StreamFacts<'_>>,
         at_ms: i64,
         lookup: &Lookup<'_>,
     ) -> Option<Notification> {
         let group = self.groups.get(id)?;
         let ranked = group.ranked(|id| lookup.report(id));
         let (worst, _) = ranked.first()?;
-        let own = known.filter(|(id, _)| **id == worst.id);
+        let own = known.filter(|known| *known.id == worst.id);
         let facts = match own {
-            Some((_, facts)) => facts.clone(),
+            Some(known) => known.facts.clone(),
             None => alarm::facts(worst, worst.alert, None)?.as_ref().clone(),
         };
-        let (begun, links) = ((group.since_ms, group.severity), self.links(&worst.id));
-        let (speaker, change) = ((&worst.id, &facts), (at_ms, own.is_some()));
-        let mut notification = Notification::firing(id, begun, speaker, change, links);
+        let stream = StreamFacts {
+            id: &worst.id,
+            facts: &facts,
+        };
+        let mut notification = Notification::firing(
+            id,
+            group.since_ms,
+            group.severity,
+            stream,
+            at_ms,
+            own.is_some(),
+            self.links(&worst.id),
+        );
         notification.bad_ms = group.bad_ms;
         notification.list(&ranked, |id| self.links(id).page);
         let silences = self.notifier.silences();

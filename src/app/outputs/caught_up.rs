@@ -7,11 +7,7 @@ use crate::telemetry::facts::{PartitionFacts, Role};
 
 /// Whether what is read, and on a judge also judged, is at most this old, or nothing is left to
 /// judge.
-pub fn caught_up(
-    engine: &Topology,
-    published: &Published,
-    (now_ms, max_age_ms): (i64, i64),
-) -> bool {
+pub fn caught_up(engine: &Topology, published: &Published, now_ms: i64, max_age_ms: i64) -> bool {
     if let Role::Judge(judge) = engine.role() {
         let judged_ms = engine.judged_ms();
         let recent = judged_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
@@ -47,7 +43,8 @@ impl ReadingClock {
         &mut self,
         engine: &Topology,
         published: &Published,
-        (steady_ms, caught_up): (i64, bool),
+        steady_ms: i64,
+        caught_up: bool,
     ) {
         self.tick(steady_ms, caught_up && !lacks_some(engine, published));
     }
@@ -91,7 +88,7 @@ mod tests {
             };
             let partitions: Vec<_> = unread.iter().map(partition).collect();
             published.update(|facts| facts.partitions = partitions.clone());
-            clock.follow(&engine, &published, (steady_ms, caught_up));
+            clock.follow(&engine, &published, steady_ms, caught_up);
             clock.ms()
         };
         assert_eq!(follow(1_000, &[false, false], true), 0);

@@ -30,8 +30,12 @@ fn a_stream_whose_numbers_were_withdrawn_is_no_young_stream() {
             evidence: None,
         };
         let group = GroupBy::default().group_of(&id);
-        let (begun, end) = ((5, Severity::Warn), (10, ""));
-        let ended = Notification::ended(&group, begun, (&id, &facts), end, Links::default());
+        let stream = StreamFacts {
+            id: &id,
+            facts: &facts,
+        };
+        let links = Links::default();
+        let ended = Notification::ended(&group, 5, Severity::Warn, stream, 10, "", links);
         assert!(ended.what.starts_with(NOTHING_KNOWN));
         let message = slack::message(&ended, &options(&[]).texts);
         let field = message["attachments"][0]["fields"][2]["value"].as_str();
@@ -67,18 +71,21 @@ fn numbers_of_a_later_moment_than_the_change_say_so() {
         detector: None,
         evidence: None,
     };
-    let said = |at: (i64, bool)| {
-        let group = GroupBy::default().group_of(&id);
-        let since = (5, Severity::Page);
-        let fires = Notification::firing(&group, since, (&id, &facts), at, Links::default());
+    let said = |at_ms: i64, own: bool| {
+        let (group, links) = (GroupBy::default().group_of(&id), Links::default());
+        let stream = StreamFacts {
+            id: &id,
+            facts: &facts,
+        };
+        let fires = Notification::firing(&group, 5, Severity::Page, stream, at_ms, own, links);
         assert_eq!(fires.window_end_ms, Some(1_700_000_000_000));
         fires.evidence
     };
     let later = "; the numbers are those of 2023-11-14T22:13:20Z";
-    assert!(said((1_699_999_999_000, false)).ends_with(later));
+    assert!(said(1_699_999_999_000, false).ends_with(later));
     // Facts from its own change are from the time of that change.
-    assert!(!said((1_699_999_999_000, true)).contains("the numbers are those"));
-    assert!(!said((1_700_000_000_000, false)).contains("the numbers are those"));
+    assert!(!said(1_699_999_999_000, true).contains("the numbers are those"));
+    assert!(!said(1_700_000_000_000, false).contains("the numbers are those"));
 }
 
 /// 100,000 events with a score of 1 %, which happen twice as often.
@@ -99,8 +106,11 @@ fn the_error_of_rare_events_is_the_ratio_that_decided() {
         evidence: None,
     };
     let (group, links) = (GroupBy::default().group_of(&id), Links::default());
-    let (since, at) = ((5, Severity::Page), (10, true));
-    let fires = Notification::firing(&group, since, (&id, &facts), at, links);
+    let stream = StreamFacts {
+        id: &id,
+        facts: &facts,
+    };
+    let fires = Notification::firing(&group, 5, Severity::Page, stream, 10, true, links);
     let said = "observed/expected 2.00 (90 % interval 1.93 to 2.07) over 7d, n = 100000; tolerated 0.83 to 1.20";
     assert_eq!(fires.evidence, said);
     let message = slack::message(&fires, &options(&[]).texts);
@@ -143,8 +153,12 @@ fn an_end_says_that_the_detector_is_on_hold_and_that_a_window_still_shows_the_er
             detector: detector.cloned().map(Arc::new),
             evidence: None,
         };
-        let (begun, end, links) = ((5, Severity::Warn), (10, ""), Links::default());
-        let ended = Notification::ended(&group.group_of(&id), begun, (&id, &facts), end, links);
+        let (of, links) = (group.group_of(&id), Links::default());
+        let stream = StreamFacts {
+            id: &id,
+            facts: &facts,
+        };
+        let ended = Notification::ended(&of, 5, Severity::Warn, stream, 10, "", links);
         // Log, history, records and pages show the sentence.
         let fired = Alert {
             state: AlertState::Firing,

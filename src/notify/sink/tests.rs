@@ -132,7 +132,7 @@ fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
         let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
         let journal = Arc::new(Mutex::new(journal));
         let receiver = Box::new(Busy(Duration::from_secs(asks), resends));
-        let mut worker = Worker::new(sink, &options, receiver, journal, (|| 0, 1));
+        let mut worker = Worker::new(sink, &options, receiver, journal, || 0, 1);
         let began = Instant::now();
         let mut again = worker.step();
         while again == Again::Now {
@@ -155,7 +155,7 @@ fn busy(folder: &TempDir) -> (Arc<Sink>, Worker) {
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let journal = Arc::new(Mutex::new(journal));
     let receiver = Box::new(Busy(Duration::from_secs(60), false));
-    let worker = Worker::new(Arc::clone(&sink), &options, receiver, journal, (|| 0, 1));
+    let worker = Worker::new(Arc::clone(&sink), &options, receiver, journal, || 0, 1);
     (sink, worker)
 }
 
@@ -268,7 +268,7 @@ fn firing_alerts_are_sent_again_before_a_long_queue_but_not_those_that_wait_in_i
             got: Arc::clone(&got),
             refuses,
         });
-        let mut worker = Worker::new(sink, &options, receiver, journal, (|| 0, 1));
+        let mut worker = Worker::new(sink, &options, receiver, journal, || 0, 1);
         // An attempt and its record are two steps.
         for _ in 0..6 {
             let _ = worker.step();

@@ -69,7 +69,7 @@ impl Partition {
         for n in self.offset..self.offset + 10 * seconds {
             let origin = PartitionId::from((0, 0)).at(n);
             let happens = n % 10 != 0 && (calibrated || n % 2 == 0);
-            let event = event(("m", "1"), self.begin_ms + n * 100, (0.9, happens));
+            let event = event("m", "1", self.begin_ms + n * 100, 0.9, happens);
             self.shard.observe(origin, &event);
         }
         self.offset += 10 * seconds;
@@ -120,12 +120,12 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
         let mut engine = judge(&topic);
         let folder = TempDir::with_prefix("trueline-backlog-").expect("a folder");
         let host: Arc<dyn Host> = Arc::new(notify::Threads);
-        let place = (folder.path(), &engine);
         let options = NotifyOptions {
             max_age_ms: HOUR_MS,
             ..notify::tests::options(&[])
         };
-        let started = AlertDispatcher::start(options, place, (None, &host), &published);
+        let started =
+            AlertDispatcher::start(options, folder.path(), &engine, None, &host, &published);
         let mut alerts = started.expect("it starts");
         let (mut fired, mut steps, mut shown) = (0, 0, BTreeSet::new());
         let mut step = |engine: &mut Topology| {

@@ -36,7 +36,7 @@ fn many_panes_ask_for_a_checkpoint_and_for_a_pause_until_it_is_stored() {
             let origin = PartitionId::from((0, 0)).at(pane * 400 + model);
             let model = format!("model {model}");
             let time_ms = 1_700_000_000_000 + pane * 50_000;
-            let event = event((&model, ""), time_ms, (0.5, true));
+            let event = event(&model, "", time_ms, 0.5, true);
             shard.observe(origin, &event);
         }
         shards.advance();

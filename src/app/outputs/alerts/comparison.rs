@@ -27,7 +27,8 @@ impl AlertDispatcher {
         &mut self,
         engine: &Topology,
         lookup: &Lookup<'_>,
-        (now_ms, caught_up): (i64, bool),
+        now_ms: i64,
+        caught_up: bool,
     ) {
         let notifier = &self.notifier;
         let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
@@ -54,8 +55,8 @@ impl AlertDispatcher {
         if !caught_up {
             return;
         }
-        let clocks = (now_ms, self.reading.ms());
-        let missing = self.notifier.compare(&firing, clocks);
+        let reading_ms = self.reading.ms();
+        let missing = self.notifier.compare(&firing, now_ms, reading_ms);
         let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
         // Sinks from before a reload cannot show what the new ones lack.
         if offers && !self.notifier.replaces_sinks() {
@@ -97,8 +98,8 @@ impl AlertDispatcher {
             if let (Some(at_ms), Some(judged_ms)) = (notified.get(&fingerprint), judged_ms)
                 && judged_ms > *at_ms
             {
-                let end = (judged_ms, JUDGED_AGAIN);
-                self.notifier.resolve(&fingerprint, end, now_ms);
+                self.notifier
+                    .resolve(&fingerprint, judged_ms, JUDGED_AGAIN, now_ms);
             }
         }
     }

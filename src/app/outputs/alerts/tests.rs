@@ -39,7 +39,7 @@ fn engine(severities: [Option<Severity>; 2]) -> Topology {
     let at = PartitionId::from((0, 0));
     engine.assign(at);
     for (offset, version) in (0..).zip(["1", "2"]) {
-        let event = testing::event(("m", version), AT_MS, (0.5, true));
+        let event = testing::event("m", version, AT_MS, 0.5, true);
         let taken = engine.observe(at.at(offset), &event);
         assert_eq!(taken, Disposition::Observed);
     }
@@ -68,8 +68,8 @@ fn options(sinks: &[&str]) -> NotifyOptions {
 
 fn start(folder: &TempDir, engine: &Topology, published: &Arc<Published>) -> AlertDispatcher {
     let host: Arc<dyn Host> = Arc::new(Threads);
-    let place = (folder.path(), engine);
-    let started = AlertDispatcher::start(options(&[]), place, (None, &host), published);
+    let started =
+        AlertDispatcher::start(options(&[]), folder.path(), engine, None, &host, published);
     started.expect("it starts")
 }
 
@@ -103,8 +103,8 @@ fn told_after_start(
             alerts.dispatch(&[change], &mut engine, &published);
         }
         None => {
-            let now = (clock::now_ms(), true);
-            alerts.compare(&engine, &Lookup::of(&engine, &published), now);
+            let lookup = Lookup::of(&engine, &published);
+            alerts.compare(&engine, &lookup, clock::now_ms(), true);
         }
     }
     alerts.stop(Duration::from_secs(60), &mut engine);
@@ -274,7 +274,8 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
         alerts.compare(
             &engine,
             &Lookup::of(&engine, &published),
-            (clock::now_ms(), true),
+            clock::now_ms(),
+            true,
         );
         let before = GroupBy::default().group_of(&id("1")).fingerprint();
         assert_eq!(alerts.notifier.firing_since(&before), Some(AT_MS));
@@ -286,7 +287,8 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     alerts.compare(
         &engine,
         &Lookup::of(&engine, &published),
-        (clock::now_ms(), true),
+        clock::now_ms(),
+        true,
     );
     alerts.stop(Duration::from_secs(60), &mut engine);
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
@@ -313,7 +315,7 @@ fn an_alert_that_a_reload_ended_is_sent_again_when_the_next_one_brings_it_back()
         alerts.reload(&options, &engine).expect("it reloads");
         for _ in 0..2 {
             let lookup = Lookup::of(&engine, &published);
-            alerts.compare(&engine, &lookup, (clock::now_ms(), true));
+            alerts.compare(&engine, &lookup, clock::now_ms(), true);
         }
         since.extend(alerts.notifier.firing_since(&alert));
     }
@@ -368,9 +370,15 @@ fn what_fires_is_offered_until_the_sinks_of_a_reload_are_there() {
     let engine = engine([Some(Page), None]);
     let idle = Arc::new(Idle::default());
     let host: Arc<dyn Host> = Arc::<Idle>::clone(&idle);
-    let place = (folder.path(), &engine);
     let published = Arc::new(Published::default());
-    let started = AlertDispatcher::start(options(&[]), place, (None, &host), &published);
+    let started = AlertDispatcher::start(
+        options(&[]),
+        folder.path(),
+        &engine,
+        None,
+        &host,
+        &published,
+    );
     let mut alerts = started.expect("it starts");
     let mut options = options(&["new"]);
     options.sinks[0].dry_run = true;
@@ -379,7 +387,8 @@ fn what_fires_is_offered_until_the_sinks_of_a_reload_are_there() {
         alerts.compare(
             &engine,
             &Lookup::of(&engine, &published),
-            (clock::now_ms(), true),
+            clock::now_ms(),
+            true,
         );
         alerts.offered.is_some()
     };
