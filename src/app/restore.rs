@@ -44,7 +44,7 @@ pub fn restore(
         return Ok((Topology::Single(Box::new(engine)), topics));
     };
     let topology = match config.state.verdicts {
-        Verdicts::All => judges(config, &topics, options, dir, (pool, published))?,
+        Verdicts::All => judges(config, &topics, options, dir, pool, published)?,
         verdicts => {
             let copartitions = copartitions(&config.sources);
             let mut shards = match verdicts {
@@ -76,7 +76,8 @@ fn judges(
     topics: &[String],
     checkpoints: CheckpointOptions,
     dir: &StateDir,
-    (pool, published): (&Pool, &Published),
+    pool: &Pool,
+    published: &Published,
 ) -> Result<Topology, AppError> {
     let judge_partitions = checkpoints.judge_partitions;
     if judge_partitions.is_some() && dir.load()?.is_some() {

@@ -145,9 +145,12 @@ impl CheckpointStore {
         let prefix = checkpoint::prefix(&self.options.namespace, &topic, at.partition);
         let state_partition = self.state.state_partition(at.partition, topics)?;
         let (epoch, reader) = self.options.claim(
-            (self.claims.as_ref(), self.state.as_ref()),
-            (state_partition, &prefix),
-            (start, &|| self.beat()),
+            self.claims.as_ref(),
+            self.state.as_ref(),
+            state_partition,
+            &prefix,
+            start,
+            &|| self.beat(),
         )?;
         let mut cursor = CheckpointCursor {
             group,

@@ -136,8 +136,7 @@ impl Follower {
         let state_partitions = follower.partitions(topic)?.unwrap_or(1);
         let key = lease_key(&checkpoints.namespace);
         let writer = brokers.state_writer(kafka, topic)?;
-        let at = (state_partition, key);
-        let claim = checkpoints.put_claim(writer.as_ref(), at, CLAIM, &|| {})?;
+        let claim = checkpoints.put_claim(writer.as_ref(), state_partition, key, CLAIM, &|| {})?;
         follower.begin(state_partitions)?;
         Ok((Link { follower, claim }, state_partitions))
     }
@@ -197,7 +196,7 @@ fn read(
                 at_ms,
                 key,
                 value,
-            } => task.take((state_partition, offset), at_ms, (key, value), counts),
+            } => task.take(state_partition, offset, at_ms, key, value, counts),
         });
         match polled {
             Ok(true) => read += 1,

@@ -305,7 +305,7 @@ impl GroupHandler<'_> {
         if let Some(task) = self.tasks.get_mut(&partition) {
             let value = Some(record.payload).filter(|value| !value.is_empty());
             let counts = &mut self.member.counts;
-            task.take((0, offset), record.timestamp_ms, (key, value), counts);
+            task.take(0, offset, record.timestamp_ms, key, value, counts);
             // Our claim comes after all records that were there at the start. The end may never be
             // reported, because workers write without a pause.
             if after_claim && !task.is_read() {

@@ -198,9 +198,12 @@ impl JudgeStore {
     ) -> Result<ClaimedPartition, KafkaError> {
         let start = Instant::now();
         let (epoch, reader) = self.options.claim(
-            (self.claims.as_ref(), self.reader.as_ref()),
-            (partition, &self.prefix(partition)),
-            (start, &|| self.beat()),
+            self.claims.as_ref(),
+            self.reader.as_ref(),
+            partition,
+            &self.prefix(partition),
+            start,
+            &|| self.beat(),
         )?;
         counts.read_bytes += reader.bytes();
         counts.restore_seconds = start.elapsed().as_secs_f64();

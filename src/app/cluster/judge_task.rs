@@ -134,15 +134,15 @@ impl JudgeTask {
     /// Takes the next record of a partition of its topic.
     pub(super) fn take(
         &mut self,
-        (state_partition, offset): (i32, i64),
+        state_partition: i32,
+        offset: i64,
         at_ms: Option<i64>,
-        (key, value): (&[u8], Option<&[u8]>),
+        key: &[u8],
+        value: Option<&[u8]>,
         counts: &mut CheckpointCounts,
     ) {
         counts.read_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-        let came = self
-            .reader
-            .take(state_partition, offset, at_ms, (key, value));
+        let came = self.reader.take(state_partition, offset, at_ms, key, value);
         self.find_replaced();
         came.into_iter().for_each(|a| self.arrive(a, counts));
     }

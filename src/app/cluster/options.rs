@@ -47,7 +47,8 @@ impl CheckpointOptions {
     pub(super) fn put_claim(
         &self,
         claims: &dyn WriteState,
-        (state_partition, key): (i32, String),
+        state_partition: i32,
+        key: String,
         within: Duration,
         beat: &dyn Fn(),
     ) -> Result<i64, KafkaError> {
@@ -64,13 +65,17 @@ impl CheckpointOptions {
     /// was read.
     pub(super) fn claim(
         &self,
-        (claims, state): (&dyn WriteState, &dyn ReadState),
-        (state_partition, prefix): (i32, &str),
-        (start, beat): (Instant, &dyn Fn()),
+        claims: &dyn WriteState,
+        state: &dyn ReadState,
+        state_partition: i32,
+        prefix: &str,
+        start: Instant,
+        beat: &dyn Fn(),
     ) -> Result<(i64, CheckpointReader), KafkaError> {
         let within = self.restore_within;
         beat();
-        let epoch = self.put_claim(claims, (state_partition, claim_key(prefix)), within, beat)?;
+        let key = claim_key(prefix);
+        let epoch = self.put_claim(claims, state_partition, key, within, beat)?;
         beat();
         let mut reader = CheckpointReader::new(prefix.to_owned());
         let left = within.saturating_sub(start.elapsed());

@@ -151,7 +151,8 @@ impl StateTopicReader {
         state_partition: i32,
         offset: i64,
         at_ms: Option<i64>,
-        (key, value): (&[u8], Option<&[u8]>),
+        key: &[u8],
+        value: Option<&[u8]>,
     ) -> Vec<Arrival> {
         if let Some(known) = self.all.get_mut(&state_partition)
             && offset < known.next
@@ -311,10 +312,10 @@ mod tests {
 
         /// Evaluations counted by the checkpoints that a new record makes current.
         fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
-            let keyed = (key.as_bytes(), value.as_deref());
+            let (key, value) = (key.as_bytes(), value.as_deref());
             let came = self
                 .state_partitions
-                .take(0, self.next, Some(self.next), keyed);
+                .take(0, self.next, Some(self.next), key, value);
             self.next += 1;
             came.into_iter().map(known).collect()
         }

@@ -139,7 +139,7 @@ impl Topic {
                 timestamp_ms: Some(clock::now_ms()),
                 headers: &(),
             };
-            if let Err(rejection) = check(&mut decoder, (self.number, self.classes), &raw) {
+            if let Err(rejection) = check(&mut decoder, self.number, self.classes, &raw) {
                 faults.push(EventFault {
                     event: i,
                     reason: rejection.reason.as_str(),
@@ -179,10 +179,11 @@ fn foreign(content: &Content<'_>, classes: Option<u32>) -> Option<Rejection> {
 /// Decodes a record and returns its first rejection, if any.
 fn check(
     decoder: &mut SourceDecoder,
-    (topic, classes): (u16, Option<u32>),
+    topic: u16,
+    classes: Option<u32>,
     raw: &Raw<'_>,
 ) -> Result<(), Rejection> {
-    prepare(decoder, (topic, raw.payload), None, |_, _| {})?;
+    prepare(decoder, topic, raw.payload, None, |_, _| {})?;
     let mut first = Ok(());
     decoder.decode(topic, raw, |_, decoded| {
         let fault = match decoded {

@@ -153,19 +153,21 @@ impl RecordReader {
         decoded: Option<Rows<'_>>,
     ) -> Reading {
         let id = self.partition_id(record.in_partition());
-        let origin = (id.at(record.offset), self.arrival_ms(record));
+        let (origin, arrival_ms) = (id.at(record.offset), self.arrival_ms(record));
         let (stats, models) = (&mut self.stats, &mut self.models);
         let topic = self.topics.get(usize::from(record.topic));
-        let place = (topic.map_or("", String::as_str), record.partition);
+        let topic = topic.map_or("", String::as_str);
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
         let mut each = |row: usize, decoded: &mut Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
-                sink.next_row(origin.0);
+                sink.next_row(origin);
             }
-            match dispatch(sink, stats.as_mut(), origin, decoded) {
+            match dispatch(sink, stats.as_mut(), origin, arrival_ms, decoded) {
                 RecordResult::Counted => {}
                 RecordResult::Replayed => replayed = true,
-                RecordResult::Refused(cap) => refused(cap, (place, record.offset), decoded),
+                RecordResult::Refused(cap) => {
+                    refused(cap, topic, record.partition, record.offset, decoded);
+                }
                 RecordResult::Rejected(rejection) => {
                     rejected += 1;
                     first.get_or_insert_with(|| (row, models.name(rejection, decoded)));
@@ -189,7 +191,7 @@ impl RecordReader {
                     }
                 };
                 let (topic, registry) = (record.topic, self.registry.as_deref());
-                match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {
+                match prepare(&mut self.decoder, topic, record.payload, registry, learn) {
                     Ok(Reading::Done) => self.decoder.decode(topic, &raw(record), &mut each),
                     Ok(Reading::AwaitingSchema) => return Reading::AwaitingSchema,
                     Err(rejection) => {
@@ -268,7 +270,8 @@ pub enum RecordResult {
 pub fn dispatch(
     sink: &mut (impl RecordSink + ?Sized),
     stats: Option<&mut ReplayStats>,
-    (origin, arrival_ms): (Origin, Option<i64>),
+    origin: Origin,
+    arrival_ms: Option<i64>,
     decoded: &mut Result<Content<'_>, Rejection>,
 ) -> RecordResult {
     let disposition = match decoded {
@@ -286,7 +289,7 @@ pub fn dispatch(
             }
             sink.observe_outcome(origin, record)
         }
-        Err(rejection) => return reject(sink, (origin, arrival_ms), rejection),
+        Err(rejection) => return reject(sink, origin, arrival_ms, rejection),
     };
     match disposition {
         Disposition::Replayed => RecordResult::Replayed,
@@ -301,7 +304,9 @@ pub fn dispatch(
 #[cold]
 pub fn refused(
     cap: Refusal,
-    ((topic, partition), offset): ((impl Display, i32), i64),
+    topic: impl Display,
+    partition: i32,
+    offset: i64,
     decoded: &Result<Content<'_>, Rejection>,
 ) {
     let (model, version) = match decoded {
@@ -335,7 +340,8 @@ pub fn refused(
 #[cold]
 fn reject(
     sink: &mut (impl RecordSink + ?Sized),
-    (origin, arrival_ms): (Origin, Option<i64>),
+    origin: Origin,
+    arrival_ms: Option<i64>,
     rejection: &Rejection,
 ) -> RecordResult {
     match sink.reject(origin, arrival_ms, rejection.reason) {
@@ -361,7 +367,8 @@ pub fn decoder_of(source: &SourceOptions) -> Result<SourceDecoder, AppError> {
 /// the record can never be decoded.
 pub fn prepare(
     decoder: &mut SourceDecoder,
-    (topic, payload): (u16, &[u8]),
+    topic: u16,
+    payload: &[u8],
     registry: Option<&Registry>,
     mut each: impl FnMut(Needed, &SchemaText),
 ) -> Result<Reading, Rejection> {

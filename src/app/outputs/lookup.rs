@@ -61,8 +61,15 @@ impl<'e> Lookup<'e> {
             .get_or_init(|| self.engine.wrong_partitions());
         let counters = self.counters.get_or_init(|| self.engine.counters());
         let stopped = self.stopped.get_or_init(|| stopped(self.published));
-        let of = (report.id.model.as_str(), report.windows.as_slice());
-        caveats(of, wrong, (self.engine.joins(), counters, stopped))
+        let joins = self.engine.joins();
+        caveats(
+            &report.id.model,
+            &report.windows,
+            wrong,
+            joins,
+            counters,
+            stopped,
+        )
     }
 }
 
@@ -80,9 +87,12 @@ fn stopped(published: &Published) -> Vec<u16> {
 /// The reasons to doubt the numbers of a stream of `model`; empty if there are none. Only joins
 /// that may serve the model count, and a join whose outcomes arrive gives no reason.
 fn caveats(
-    (model, windows): (&str, &[WindowReport]),
+    model: &str,
+    windows: &[WindowReport],
     wrong: &[WrongPartition],
-    (joins, counters, stopped): (&[JoinPlan], &Counters, &[u16]),
+    joins: &[JoinPlan],
+    counters: &Counters,
+    stopped: &[u16],
 ) -> String {
     let serves = |of: &Option<String>| of.as_ref().is_none_or(|of| of == model);
     let mut text = String::new();
@@ -148,7 +158,7 @@ mod tests {
     }
 
     fn of_fraud(joins: &[JoinPlan], counters: &Counters) -> String {
-        caveats(("fraud", &[]), &[], (joins, counters, &[]))
+        caveats("fraud", &[], &[], joins, counters, &[])
     }
 
     #[test]
@@ -157,7 +167,7 @@ mod tests {
         counters.source_mut(0).implied = ABSENT_MIN + 1;
         counters.source_mut(2).implied = ABSENT_MIN + 1;
         counters.source_mut(3).matched = 1;
-        let of = |model| caveats((model, &[]), &[], (&joins, &counters, &[]));
+        let of = |model| caveats(model, &[], &[], &joins, &counters, &[]);
         assert_eq!(of("fraud"), OUTCOMES_ABSENT);
         assert_eq!(of("credit"), "");
         // No join serves this model, so its records carry their outcomes.
@@ -186,7 +196,7 @@ mod tests {
         let (mut joins, mut counters) = two();
         counters.source_mut(1).matched = 5000;
         let of = |joins: &[JoinPlan], stopped: &[u16]| {
-            caveats(("fraud", &[]), &[], (joins, &counters, stopped))
+            caveats("fraud", &[], &[], joins, &counters, stopped)
         };
         assert_eq!(of(&joins, &[0]), OUTCOMES_ABSENT);
         assert_eq!(of(&joins, &[2]), "");
@@ -258,7 +268,7 @@ mod tests {
             waiting: 100,
             found: 100,
         }];
-        let of = |model| caveats((model, &[]), &wrong, (&joins, &counters, &[]));
+        let of = |model| caveats(model, &[], &wrong, &joins, &counters, &[]);
         assert_eq!(of("fraud"), WRONG_PARTITION);
         assert_eq!(of("credit"), "");
     }

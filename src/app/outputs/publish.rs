@@ -92,7 +92,7 @@ pub fn facts(
     let (counters, brought) = (engine.counters(), engine.brought());
     let sources: Vec<SourceFacts> = consumers
         .iter()
-        .flat_map(|c| source_facts(engine, (&counters, &brought), c))
+        .flat_map(|c| source_facts(engine, &counters, &brought, c))
         .collect();
     let stopped = consumers.iter().flat_map(|c| c.source.stopped());
     let suspended = engine.suspended().chain(stopped);
@@ -229,7 +229,8 @@ fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongP
 /// shown with its first topic.
 fn source_facts(
     engine: &Topology,
-    (counters, brought): (&Counters, &Counters),
+    counters: &Counters,
+    brought: &Counters,
     consumer: &SourceConsumer,
 ) -> Vec<SourceFacts> {
     let source = &consumer.source;

@@ -165,7 +165,7 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let result = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
+        let result = record::dispatch(engine, Some(stats), id.at(offset), None, &mut row.content);
         match result {
             RecordResult::Rejected(rejection) => {
                 let rejection = self.models.name(rejection, &row.content);
@@ -174,7 +174,7 @@ impl FileReplay<'_> {
             }
             RecordResult::Refused(cap) => {
                 let line = i64::try_from(row.line).unwrap_or(i64::MAX);
-                record::refused(cap, ((path.display(), 0), line), &row.content);
+                record::refused(cap, path.display(), 0, line, &row.content);
             }
             RecordResult::Counted | RecordResult::Replayed => {}
         }

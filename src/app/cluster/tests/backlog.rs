@@ -238,8 +238,8 @@ fn what_comes_while_a_backlog_is_judged_waits_from_then_on() {
     let (mut offset, pause) = (0, Duration::from_millis(60));
     let mut take = |task: &mut JudgeTask, records: Vec<KeyedRecord>| {
         for (key, value) in records {
-            let keyed = (key.as_bytes(), value.as_deref());
-            task.take((0, offset), None, keyed, &mut counts);
+            let (key, value) = (key.as_bytes(), value.as_deref());
+            task.take(0, offset, None, key, value, &mut counts);
             offset += 1;
         }
     };

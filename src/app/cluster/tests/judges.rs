@@ -270,8 +270,8 @@ fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_ju
             let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", epoch, 1);
             let (body, head) = checkpoint.expect("encoded");
             for (key, value) in body.iter().chain([&head]) {
-                let keyed = (key.as_bytes(), value.as_deref());
-                task.take((0, offset), None, keyed, &mut counts);
+                let (key, value) = (key.as_bytes(), value.as_deref());
+                task.take(0, offset, None, key, value, &mut counts);
                 offset += 1;
             }
             task.look(&Lengths::default());
@@ -321,8 +321,8 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
     let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", 0, 1);
     let (body, head) = checkpoint.expect("encoded");
     for (offset, (key, value)) in (0..).zip(body.iter().chain([&head])) {
-        let keyed = (key.as_bytes(), value.as_deref());
-        task.take((0, offset), None, keyed, &mut counts);
+        let (key, value) = (key.as_bytes(), value.as_deref());
+        task.take(0, offset, None, key, value, &mut counts);
     }
     task.look(&Lengths::default());
     let known = |task: &JudgeTask| {
@@ -341,8 +341,8 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
         let mut again = again.expect("it fits");
         again.begin(1);
         // The topic is as long as before.
-        let last = (0, body.len() as i64);
-        again.take(last, None, (b"of somebody", None), &mut counts);
+        let last = body.len() as i64;
+        again.take(0, last, None, b"of somebody", None, &mut counts);
         again.end(0, &mut counts);
         if exists {
             again.await_partition((0, 3).into());
