@@ -65,7 +65,9 @@ pub fn describe(facts: &SourceFacts) -> Words {
         describe_coverage(join, facts, &mut words);
         describe_inverted(join, facts, &mut words);
     }
-    describe_one_class(facts, &mut words);
+    if words.problems.is_empty() {
+        describe_one_class(facts, &mut words);
+    }
     words
 }
 
@@ -413,14 +415,17 @@ fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     ));
 }
 
-/// Reports a problem if all outcomes are of one class and the scores expect many of the other. If a
-/// missing outcome counts as a class, another check covers it.
+/// Reports a problem if all outcomes are of one class and the scores expect many of the other. Early
+/// outcomes of young predictions may be of one class by themselves. If a missing outcome counts as a
+/// class, another check covers it.
 fn describe_one_class(facts: &SourceFacts, words: &mut Words) {
     let all: u64 = facts.outcomes.values().sum();
     let missing = facts.join.as_ref().map(|join| join.missing);
     let counts = missing.is_some_and(|missing| missing != Missing::Drop);
+    let mature = (facts.join.as_ref()).map_or(all, |join| join.in_time + join.late);
     let expected = expected(facts, all);
-    if facts.vectors || counts || facts.outcomes.len() != 1 || all < ENOUGH || expected < EXPECTED {
+    let few = all.min(mature) < ENOUGH || expected < EXPECTED;
+    if facts.vectors || counts || few || facts.outcomes.len() != 1 {
         return;
     }
     let (these, others) = match facts.outcomes.contains_key(&0) {

@@ -14,7 +14,8 @@
 //!
 //! **The error.** The interval of confidence 1 − α has its ends at α/2 on each side. So "the upper
 //! end is at most τ" is an equivalence test of level α/2: a model whose error is τ is called
-//! calibrated with at most that probability. If the test rejects, a calibrated verdict also
+//! calibrated with about that probability, and with up to 13 % where α/2 is 5 % if the scores are
+//! five to twelve grades (600 sets a setting). If the test rejects, a calibrated verdict also
 //! requires that no level of T-Cal that rejects by itself estimates more than τ, because the
 //! interval has only its own resolution. Where [events of one score count as a
 //! cluster](super::clusters), errors of single scores look like dependence within them, and the

@@ -222,7 +222,12 @@ fn outcomes_of_one_class_where_the_scores_expect_both_are_a_problem() {
     assert!(said.contains("`on_missing = \"negative\"`"), "{said}");
     let said = &problems(Missing::Drop, 0, 408, 0.7)[0];
     assert!(said.contains("`outcome` names another field"), "{said}");
-    // By chance, too few, or a class that a missing outcome adds.
+    // Of young predictions, by chance, too few, or a class that a missing outcome adds.
+    let mut young = joined(5000, 99, Missing::Drop);
+    young.coverage_min = 0.0;
+    young.outcomes.insert(1, 408);
+    young.models.insert("m".to_owned(), (1000, 700.0));
+    assert!(describe(&young).problems.is_empty());
     assert!(problems(Missing::Drop, 0, 408, 0.01).is_empty());
     assert!(problems(Missing::Drop, 1, 99, 0.7).is_empty());
     assert!(problems(Missing::Class(0), 1, 408, 0.7).is_empty());
