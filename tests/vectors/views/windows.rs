@@ -2,10 +2,12 @@
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, plan_of, report, rows, take};
 use crate::support::random::shuffle;
+use std::sync::Arc;
 use trueline::collect::Disposition;
-use trueline::judge::{Undecided, Verdict};
+use trueline::judge::{Numbers, Undecided, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::kernel::Vectors;
+use trueline::stats::kernel::conditional::draw;
 use trueline::stats::multiclass::sums::{Shape, VectorSums};
 use trueline::stats::multiclass::{self, VectorView};
 use trueline::stats::rng::Rng;
@@ -226,5 +228,46 @@ fn a_window_with_more_late_events_than_events_in_time_has_no_verdict() {
         let streams = engine.reports().filter(|r| r.id.view.is_vector());
         let verdicts: Vec<Verdict> = streams.map(|r| r.windows[0].verdict).collect();
         assert_eq!(verdicts, [late, late], "{in_time} in time");
+    }
+}
+
+/// Three of four classes have half a percent each. A relative tolerance is a share of what the
+/// scores leave to them.
+#[test]
+fn rare_classes_that_are_said_twice_as_likely_are_miscalibrated() {
+    let shape = |view| Shape {
+        view,
+        classes: 4,
+        cells_max: 4096,
+        weighted: false,
+    };
+    let verdict = |seed: u64, view, factor: f64| {
+        let (mut rng, mut sums) = (Rng::new(seed), VectorSums::new(shape(view)).unwrap());
+        for _ in 0..20_000 {
+            let rare = [0; 3].map(|_| 0.002 + 0.009 * rng.uniform().powi(2));
+            let with = |factor: f64| {
+                let [a, b, c] = rare.map(|q| factor * q);
+                [1.0 - a - b - c, a, b, c]
+            };
+            let class = draw(&with(1.0), rng.uniform());
+            assert!(sums.observe(&with(factor), 1.0, class, None));
+        }
+        let found = multiclass::evaluate_sums(&sums, 0.05, 0.9).unwrap();
+        assert!((found.rare_mean - 0.015 * factor).abs() < 0.001);
+        Numbers::Cells(Arc::new(found)).verdict(&Tolerance::default())
+    };
+    for view in [VectorView::Full, VectorView::TopK(2)] {
+        for seed in 0..10 {
+            assert_eq!(
+                verdict(seed, view, 2.0),
+                Verdict::Miscalibrated,
+                "{view:?} {seed}"
+            );
+            assert_ne!(
+                verdict(seed, view, 1.0),
+                Verdict::Miscalibrated,
+                "{view:?} {seed}"
+            );
+        }
     }
 }
