@@ -415,9 +415,9 @@ fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     ));
 }
 
-/// Reports a problem if all outcomes are of one class and the scores expect many of the other. Early
-/// outcomes of young predictions may be of one class by themselves. If a missing outcome counts as a
-/// class, another check covers it.
+/// Reports a problem if all outcomes are of one class and the scores expect many of the other.
+/// Early outcomes of young predictions may be of one class by themselves. If a missing outcome
+/// counts as a class, another check covers it.
 fn describe_one_class(facts: &SourceFacts, words: &mut Words) {
     let all: u64 = facts.outcomes.values().sum();
     let missing = facts.join.as_ref().map(|join| join.missing);

@@ -26,8 +26,8 @@
 //!   k = Σᵢ (y − z)²/V = 1 + Σᵢ (y − z)(1 − 2z)/V,   at least 1
 //! ```
 //!
-//! A rare outcome that is ten times as frequent as its scores say has k = 10. z of a cell in time is
-//! its mean score.
+//! A rare outcome that is ten times as frequent as its scores say has k = 10. In time, z is the
+//! mean score of a cell.
 //!
 //! If late outcomes are like those in time, Bernstein's inequality bounds the probability of such
 //! an x by 2e^(−L), also where late outcomes are few and positives rare (Bernstein 1946; Boucheron,
@@ -357,8 +357,8 @@ mod tests {
         assert!(!timeliness.is_too_short(0.05));
     }
 
-    /// Six maturities of 20 panes each with 2000 events, of which one in fifty comes half a maturity
-    /// late, whatever it is. From `broken` on, happening has twice the odds.
+    /// Six maturities of 20 panes with 2000 events each. The outcome of one event in fifty comes
+    /// half a maturity late, whatever it is. From pane `broken` on, positives have twice the odds.
     fn much_traffic(seed: u64, broken: usize, mut each: impl FnMut(usize, &Timeliness)) {
         let hour = 3_600_000;
         let (mut rng, mut timeliness) = (Rng::new(seed), Timeliness::default());

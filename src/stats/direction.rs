@@ -10,8 +10,8 @@
 //! one value, or outcomes of one kind) the sign of the mean residual decides, and so it does if all
 //! scores are 0 or 1, because these have no variance.
 //!
-//! If outcomes become rarer where scores rise, the scores or the outcomes are inverted: the test for
-//! a linear trend (Armitage, Biometrics 11, 1955) over the cells' mean scores z̄,
+//! If outcomes become rarer where scores rise, scores or outcomes are inverted. The test for a
+//! linear trend shows it (Armitage, Biometrics 11, 1955), over the cells' mean scores z̄:
 //!
 //! ```text
 //! Σ(y − nȳ)z̄ / √(ȳ(1 − ȳ)·(Σnz̄² − (Σnz̄)²/Σn)) < −3.29     a probability of .0005 without a trend

@@ -69,7 +69,7 @@ struct Answer {
     took: Duration,
 }
 
-/// After this many failures, writing a failed batch one by one ends, because each takes a full wait.
+/// After this many failures, writing a failed batch one by one ends: each takes a full wait.
 /// The next batch begins with the checkpoints that have failed least, so every one is tried.
 const FAILURES_MAX: usize = 2;
 
