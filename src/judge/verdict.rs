@@ -250,9 +250,9 @@ impl Numbers {
         self.conclusion(tolerance).into()
     }
 
-    /// The tolerance on the scale of the ℓ2-ECE. A relative one of cells of vectors is a share of
-    /// their [`rare_mean`](multiclass::Evaluation::rare_mean), and one of the kernel test a share of
-    /// ½, because that test keeps no mean.
+    /// The tolerance on the scale of the ℓ2-ECE. If it is relative, that of cells of vectors is a
+    /// share of their [`rare_mean`](multiclass::Evaluation::rare_mean), and that of the kernel test
+    /// is a share of ½, because that test keeps no mean.
     pub fn tolerated(&self, tolerance: &Tolerance) -> f64 {
         match self {
             Numbers::Scores(e) => e.tolerance.tolerance,
