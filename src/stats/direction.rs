@@ -17,6 +17,9 @@
 //! Σ(y − nȳ)z̄ / √(ȳ(1 − ȳ)·(Σnz̄² − (Σnz̄)²/Σn)) < −3.29     a probability of .0005 without a trend
 //! ```
 //!
+//! and inverted outcomes have the smaller Brier score, Σ(n − 2y)(1 − 2z̄) < 0. Else the trend is not
+//! the larger part of the error.
+//!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where. But if the ratio of
 //! observed to expected outcomes is shown to be off, the sum of residuals decides.
@@ -99,7 +102,7 @@ const EXPLAINED_MIN: f64 = 0.25;
 /// The direction of a rejected sample. `level` is the interval's, `estimate_squared` its T.
 pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared: f64) -> Direction {
     // Weighted events carry less information than their sum of weights.
-    if trend(level) * (t.n / t.w2).sqrt() < INVERTED {
+    if trend(level) * (t.n / t.w2).sqrt() < INVERTED && is_better_inverted(level) {
         return Direction::Inverted;
     }
     if t.v <= 0.0 && t.u != 0.0 {
@@ -162,6 +165,13 @@ fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
         }
     }
     sum / n
+}
+
+/// Whether the scores have a smaller Brier score for inverted outcomes.
+fn is_better_inverted(level: &Level) -> bool {
+    let cells = level.occupied.iter();
+    let gain = cells.map(|c| (c.n - 2.0 * c.y) * (1.0 - 2.0 * c.z / c.n));
+    gain.sum::<f64>() < 0.0
 }
 
 /// The test statistic of a trend of outcomes over scores, standard normal without a trend.
@@ -257,7 +267,9 @@ mod tests {
         );
         assert_eq!(of(0.0, 1.0, |z| z * 0.8), Direction::TooHigh);
         assert_eq!(of(0.0, 1.0, |z| 1.0 - z), Direction::Inverted);
-        assert_eq!(of(0.0, 0.02, |z| 0.03 - z), Direction::Inverted);
+        assert_eq!(of(0.9, 1.0, |z| 1.0 - z), Direction::Inverted);
+        // Not the larger part of the error.
+        assert_eq!(of(0.2, 0.7, |z| 0.12 - 0.04 * z), Direction::TooHigh);
         assert_eq!(of(0.0, 0.02, |z| z * 2.0), Direction::TooLow);
         let wave = |z: f64| z + 0.1 * (40.0 * z).sin() * (4.0 * z * (1.0 - z));
         assert_eq!(of(0.05, 0.95, wave), Direction::Local);
