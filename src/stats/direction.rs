@@ -17,8 +17,8 @@
 //! Σ(y − nȳ)z̄ / √(ȳ(1 − ȳ)·(Σnz̄² − (Σnz̄)²/Σn)) < −3.29     a probability of .0005 without a trend
 //! ```
 //!
-//! and inverted outcomes have the smaller Brier score, Σ(n − 2y)(1 − 2z̄) < 0. Else the trend is not
-//! the larger part of the error.
+//! and inverted outcomes have the smaller Brier score, Σ(n − 2y)(1 − 2z̄) < 0. Otherwise the trend
+//! is not the larger part of the error.
 //!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where. But if the ratio of
