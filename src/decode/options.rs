@@ -98,7 +98,7 @@ pub struct Packing {
     pub format: Format,
     /// The envelope.
     pub envelope: Envelope,
-    /// Path of an array of objects, each of which is an event; `None` if a record is one event.
+    /// Path of an array of objects that are one event each; `None` if a record is one event.
     /// Paths of fields below the array begin with its path, like `rows.score`; all others are
     /// common to its events.
     pub rows: Option<String>,

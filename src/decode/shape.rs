@@ -24,7 +24,7 @@ enum Source {
 }
 
 impl Source {
-    /// The bit of its slot, of which there are at most 64.
+    /// The bit of its slot. There are at most 64 slots.
     #[inline]
     fn bit(&self) -> u64 {
         match self {

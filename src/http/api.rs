@@ -118,8 +118,8 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
     })
 }
 
-/// A stream with one of its windows or all, to each of which `add` adds something; `None` if there
-/// is no window of that name.
+/// A stream with one of its windows or all; `add` adds something to each window. `None` if there is
+/// no window of that name.
 pub(super) fn by_window(
     report: &StreamReport,
     window: Option<&str>,

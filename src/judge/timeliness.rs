@@ -80,8 +80,11 @@ const DIFFERENT_AT_ALARM: f64 = 4.5;
 /// Least change of log-odds that matters.
 const MATTERS: f64 = 0.05;
 
-/// Least events in time, and least maturities since the last time, at which all sums are halved.
-const HALVE_AT: (f64, i64) = (20_000.0, 2);
+/// Least events in time at which all sums are halved.
+const HALVE_AT: f64 = 20_000.0;
+
+/// Least maturities between two halvings.
+const HALVE_AFTER: i64 = 2;
 
 /// Stretches of a maturity in which predictions without an outcome are counted.
 const STRETCHES: i64 = 8;
@@ -155,9 +158,8 @@ impl Timeliness {
     pub fn observe(&mut self, pane: &Sums) {
         self.in_time.add(pane);
         let since_ms = *self.halved_ms.get_or_insert(self.at_ms);
-        let (events, maturities) = HALVE_AT;
-        let soon = self.at_ms.saturating_sub(since_ms) < maturities * self.maturity_ms;
-        if self.in_time.n() < events || soon {
+        let soon = self.at_ms.saturating_sub(since_ms) < HALVE_AFTER * self.maturity_ms;
+        if self.in_time.n() < HALVE_AT || soon {
             return;
         }
         self.halved_ms = Some(self.at_ms);

@@ -86,7 +86,7 @@ pub(super) struct Dispatcher {
     write_errors: Arc<AtomicU64>,
     /// Number of requested replacements of sinks that are not done.
     pub(super) replacing: AtomicU64,
-    /// Fingerprints of alerts of which nothing is sent, because another process may own them.
+    /// Fingerprints of alerts that are not sent, because another process may own them.
     held: Mutex<BTreeSet<String>>,
 }
 

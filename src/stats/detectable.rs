@@ -56,7 +56,7 @@ fn of_odds(finest: &Level) -> f64 {
 }
 
 /// Smallest detectable ℓ2-ECE of the combination of `parts`, the smooth one among them, at `alpha`,
-/// for the scores of the finest cells, of which the form is made; `None` where it would exceed 1 or
+/// for the scores of the finest cells, which make up the form; `None` where it would exceed 1 or
 /// no direction sees a change of odds.
 pub(crate) fn detectable_by_combination(
     (form, finest): (&Quadratic, &Level),

@@ -49,7 +49,7 @@ pub enum Decision {
     Stop(Peer),
 }
 
-/// A contest between processes of which only one may run.
+/// A contest between processes. Only one of them may run.
 #[derive(Debug)]
 pub struct Contest {
     /// What they all claim.

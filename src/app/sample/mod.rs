@@ -151,7 +151,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Reads the spans of topics, the first of which has the number `first` in the source. With
+    /// Reads the spans of topics. `first` is the number of the first topic in the source. With
     /// `again`, the records were read before and only their outcomes are used. Returns whether each
     /// prediction has its outcome at the end.
     fn read(

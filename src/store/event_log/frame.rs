@@ -1,4 +1,4 @@
-//! Frames, each of which is written, synced and acknowledged as a whole.
+//! Frames. Each is written, synced and acknowledged as a whole.
 //!
 //! ```text
 //! frame:  "TLEF"  length u32  CRC-32 u32  body          body: postcard of a Frame

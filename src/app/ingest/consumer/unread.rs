@@ -44,7 +44,7 @@ impl SourceConsumer {
         })
     }
 
-    /// The partitions of which nothing is read because their broker has not answered for a while.
+    /// The partitions that are not read because their broker has not answered for a while.
     pub fn unreachable(&self) -> Vec<Partition> {
         if self
             .consumer
